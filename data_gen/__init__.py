@@ -1,0 +1,1 @@
+"""Players, teachers and worlds that write labelled trading dialogues."""

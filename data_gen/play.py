@@ -1,0 +1,102 @@
+"""A dialogue between a scripted player and any merchant, a turn at a time."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from data_gen.acts import Act
+from data_gen.oracle import propose
+from data_gen.phrasebook import Split
+from data_gen.player import ScriptedPlayer, sample_temper
+from data_gen.worlds import Shop
+from haggle.engine import Generation
+from haggle.merchant import Merchant
+from haggle.methods import Method
+from haggle.records import Dialogue, Scenario, TurnRecord
+from haggle.resolve import resolve
+from haggle.session import Session
+from haggle.wire import Proposal, encode_compact
+
+
+@dataclass
+class Play:
+    """One dialogue under way: who plays, the session, what the oracle would have answered."""
+
+    id: str
+    seed: int
+    session: Session
+    player: ScriptedPlayer
+    oracle_rng: random.Random
+    turns: list[TurnRecord] = field(default_factory=list)
+    _pending: tuple[str, Act, Proposal] | None = None
+
+    def next_line(self) -> str | None:
+        """The player's next line; None when the dialogue is over."""
+        spoken = self.player.speak(self.session)
+        if spoken is None:
+            self._pending = None
+            return None
+        text, act = spoken
+        self._pending = (text, act, propose(self.session, act, self.oracle_rng, self.player.book))
+        return text
+
+    @property
+    def oracle(self) -> Proposal:
+        """What a merchant who understood the pending line answers."""
+        assert self._pending is not None, "call next_line first"
+        return self._pending[2]
+
+    def goal(self) -> tuple[str, dict[str, int]]:
+        """State and cart after the pending line, had it been understood."""
+        resolved = resolve(self.session, self.oracle, guarded=True)
+        return resolved.response.state, resolved.cart
+
+    def add(self, record: TurnRecord, goal: tuple[str, dict[str, int]]) -> None:
+        """Keep a finished turn with the hidden truth beside it."""
+        assert self._pending is not None
+        act = self._pending[1]
+        self.turns.append(
+            record.model_copy(
+                update={"act": act.name, "goal_state": goal[0], "goal_cart": goal[1]}
+            )
+        )
+        self._pending = None
+
+    def dialogue(self, merchant: Merchant) -> Dialogue:
+        """The finished dialogue as a record."""
+        return Dialogue(
+            id=self.id,
+            seed=self.seed,
+            scenario=self.player.scenario,
+            world=self.player.shop.world.name,
+            method=self.session.method.name,
+            engine=merchant.engine.name,
+            guard=merchant.guard,
+            player=f"scripted-{self.player.split}",
+            turns=self.turns,
+        )
+
+
+def start_play(
+    shop: Shop, scenario: Scenario, seed: int, split: Split, method: Method, prefix: str = ""
+) -> Play:
+    """A dialogue whose player is fixed by the seed (as the papers fix the first utterance)."""
+    rng = random.Random(f"{scenario}/{seed}/{split}")
+    player = ScriptedPlayer(shop, scenario, rng, split, sample_temper(rng))
+    return Play(
+        id=f"{prefix}{scenario}-{seed:06d}",
+        seed=seed,
+        session=Session(shop.world, method=method),
+        player=player,
+        oracle_rng=random.Random(f"oracle/{scenario}/{seed}/{split}"),
+    )
+
+
+def play_oracle(play: Play, merchant: Merchant) -> Dialogue:
+    """Play a dialogue to its end with the oracle as the merchant."""
+    while (text := play.next_line()) is not None:
+        goal = play.goal()
+        answer = encode_compact(play.oracle, play.session.procedure)
+        play.add(merchant.complete(play.session, text, Generation(answer)), goal)
+    return play.dialogue(merchant)

@@ -1,0 +1,162 @@
+"""Checks on one turn. Validator, guard, rewards and metrics all call these and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from haggle.ledger import Cart, floor_price, total
+from haggle.procedure import Procedure
+from haggle.response import MerchantResponse
+from haggle.world import World, money
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety "
+    "hundred thousand million"
+).split()
+_SPELLED = "|".join(_WORDS)
+_TOLERANCE = 0.005
+
+
+def numbers_in(text: str) -> list[float]:
+    """Every number written in digits; `1,200` and `1200` are the same, `%` amounts included."""
+    found = []
+    for match in _NUMBER.findall(text):
+        plain = re.sub(r",(?=\d{3}(?!\d))", "", match).replace(",", ".")
+        try:
+            found.append(float(plain))
+        except ValueError:
+            found.extend(float(part) for part in re.findall(r"\d+", match))
+    return found
+
+
+def transition_valid(procedure: Procedure, last: str, new: str) -> bool:
+    """Property 1.1 of ASTP: the transition is in E."""
+    return procedure.is_valid(last, new)
+
+
+def critical_respected(procedure: Procedure, last: str, new: str) -> bool:
+    """Property 1.2 of ASTP: a critical state is entered only after its mandatory state."""
+    return not procedure.breaks_critical(last, new)
+
+
+def inference_consistent(reported: str, last: str) -> bool:
+    """Property 1.3 of ASTP: the reported previous state is the true one."""
+    return reported == last
+
+
+def items_sellable(world: World, response: MerchantResponse) -> bool:
+    """SIRR's condition (SIBP 4.3): a trade answer's items are all for sale at their true price."""
+    details = response.context_details
+    if details is None:
+        return True
+    for line in details.items:
+        item = world.by_id.get(line.item_id)
+        if item is None or not item.for_sale or line.price is None:
+            return False
+        if abs(line.price - (item.price or 0)) > _TOLERANCE:
+            return False
+    return True
+
+
+def items_in_stock(world: World, response: MerchantResponse) -> bool:
+    """No quantity is below one or above the stock."""
+    details = response.context_details
+    return details is None or all(
+        1 <= line.quantity <= (world.by_id[line.item_id].quantity or 0)
+        for line in details.items
+        if line.item_id in world.by_id
+    )
+
+
+def price_consistent(response: MerchantResponse) -> bool:
+    """The total stated equals the sum of the item details in the same answer (ASTP, Table 2)."""
+    details = response.context_details
+    if details is None or details.original_price is None:
+        return True
+    expected = sum((line.price or 0) * line.quantity for line in details.items)
+    return abs(details.original_price - expected) <= _TOLERANCE
+
+
+def price_above_floor(world: World, response: MerchantResponse) -> bool:
+    """The sale price is not below what this merchant accepts for the cart."""
+    details = response.context_details
+    if details is None or details.sale_price is None:
+        return True
+    cart = {i: n for i, n in response.cart.items() if i in world.by_id}
+    return details.sale_price >= min(floor_price(world, cart), total(world, cart)) - _TOLERANCE
+
+
+def numbers_true(
+    world: World, response: MerchantResponse, extra: Iterable[float] = ()
+) -> bool:
+    """Every number spoken is one the ledger knows, so no wrong price can be heard.
+
+    In a priced state all numbers must be totals, unit prices, line totals or quantities of this
+    cart, or part of an item name. Elsewhere only amounts of money are held to that. `extra` are
+    further true numbers (stock left).
+    """
+    details = response.context_details
+    text = response.npc_dialogue
+    known = {round(number, 2) for number in extra}
+    priced = details is not None and details.original_price is not None
+    for line in details.items if details else ():
+        price = line.price or 0
+        known |= {float(line.quantity), round(price, 2), round(price * line.quantity, 2)}
+    if details is not None:
+        known |= {round(p, 2) for p in (details.original_price, details.sale_price) if p is not None}
+    for item in world.items:
+        if item.item_name.casefold() in text.casefold() or priced:
+            known |= {round(n, 2) for n in numbers_in(item.item_name)}
+        if not priced and item.for_sale and item.item_name.casefold() in text.casefold():
+            known.add(round(item.price or 0, 2))
+    unit = re.escape(world.currency)
+    if re.search(rf"\b(?:{_SPELLED})\s+{unit}", text, re.IGNORECASE):
+        return False
+    if priced:
+        spoken = numbers_in(text)
+    else:
+        amounts = re.findall(rf"({_NUMBER.pattern})\s*(?:{unit})|(?:{unit})\s*({_NUMBER.pattern})",
+                             text, re.IGNORECASE)  # fmt: skip
+        spoken = [n for pair in amounts for part in pair if part for n in numbers_in(part)]
+    return all(round(number, 2) in known for number in spoken)
+
+
+def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
+    """Whether a player's yes names other terms than the reviewed ones (a number not on the table).
+
+    Such a yes confirms something else, so it must be reviewed again rather than committed. An
+    amount above the price is payment with a tip and contradicts nothing.
+    """
+    known = {round(sale_price, 2), *(float(n) for n in cart.values()), float(sum(cart.values()))}
+    return any(round(n, 2) not in known and n < sale_price for n in numbers_in(player))
+
+
+def failures(
+    world: World,
+    procedure: Procedure,
+    last: str,
+    response: MerchantResponse,
+    extra_numbers: Iterable[float] = (),
+) -> list[str]:
+    """Names of the checks this answer fails, given the true tracked state before it."""
+    new = response.state
+    results = {
+        "transition": transition_valid(procedure, last, new),
+        "critical": critical_respected(procedure, last, new),
+        "inference": inference_consistent(response.last_trade_context, last),
+        "sellable": items_sellable(world, response),
+        "stock": items_in_stock(world, response),
+        "price": price_consistent(response),
+        "floor": price_above_floor(world, response),
+        "numbers": numbers_true(world, response, extra_numbers),
+    }
+    return [name for name, passed in results.items() if not passed]
+
+
+def stated_total(response: MerchantResponse) -> str:
+    """The total as it is spoken; empty when the state has none."""
+    details = response.context_details
+    return money(details.sale_price) if details and details.sale_price is not None else ""

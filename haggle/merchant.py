@@ -1,0 +1,206 @@
+"""One turn, one function: `Merchant.reply` is the only turn there is.
+
+Data generation, evaluation, the terminal chat and every server call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from haggle import checks
+from haggle.engine import Engine, Generation, GenerationRequest
+from haggle.errors import HaggleError, nearest
+from haggle.records import TurnRecord, Usage
+from haggle.resolve import Resolved, degraded, resolve, safe_line
+from haggle.session import Session, answer_text
+from haggle.wire import (
+    Proposal,
+    StateShape,
+    WireConstraint,
+    WireError,
+    decode,
+    is_strict_json,
+)
+
+Guard = Literal["off", "schema", "state"]
+GUARDS: tuple[Guard, ...] = get_args(Guard)
+
+
+def check_guard(name: str) -> Guard:
+    """`name` as a guard level. Raises HaggleError naming the nearest known one."""
+    for guard in GUARDS:
+        if guard == name:
+            return guard
+    raise HaggleError(f"unknown guard {name!r}", hint=nearest(name, GUARDS))
+
+
+@dataclass(frozen=True)
+class Merchant:
+    """A model behind a counter. `guard` says how much is enforced while decoding and after.
+
+    off: the model's text as it comes. schema: well-formed answers about items of this shop only.
+    state: only states legal from the true last state and the ledger, and nothing untrue is said.
+    """
+
+    engine: Engine
+    guard: Guard = "state"
+    max_tokens: int = 192
+    temperature: float = 0.0
+
+    def reply(self, session: Session, utterance: str, *, seed: int = 0) -> TurnRecord:
+        """Answer one utterance and move the session on."""
+        return self.reply_batch([(session, utterance)], seed=seed)[0]
+
+    def reply_batch(
+        self, pairs: Sequence[tuple[Session, str]], *, seed: int = 0
+    ) -> list[TurnRecord]:
+        """Answer one utterance in each of several independent sessions with one engine call."""
+        requests = [self.request(session, utterance, seed) for session, utterance in pairs]
+        answers = self.engine.generate(requests)
+        return [
+            self.complete(session, utterance, answer)
+            for (session, utterance), answer in zip(pairs, answers, strict=True)
+        ]
+
+    def stream(
+        self, session: Session, utterance: str, *, seed: int = 0
+    ) -> Iterator[str | TurnRecord]:
+        """Answer one utterance: the model's text as it comes, then the finished turn.
+
+        The pieces are unchecked text (a waiting line for people); only the finished turn counts.
+        """
+        for piece in self.engine.stream(self.request(session, utterance, seed)):
+            if isinstance(piece, Generation):
+                yield self.complete(session, utterance, piece)
+            else:
+                yield piece
+
+    def request(self, session: Session, utterance: str, seed: int = 0) -> GenerationRequest:
+        """What the engine is asked for this utterance."""
+        max_tokens = self.max_tokens * (1 if session.method.wire == "compact" else 4)
+        return GenerationRequest(
+            messages=session.messages(utterance),
+            constraint=constraint_for(session, self.guard),
+            max_tokens=max_tokens,
+            temperature=self.temperature,
+            seed=seed,
+        )
+
+    def complete(self, session: Session, utterance: str, answer: Generation) -> TurnRecord:
+        """Turn a model's text into a finished answer and move the session on.
+
+        Parse, resolve against the ledger, fill placeholders, check; under guard `state` also
+        repair. An answer that cannot be used degrades to a safe one and the trade stays put.
+        """
+        last = session.last
+        guarded = self.guard == "state"
+        proposal: Proposal | None = None
+        failed: list[str] = []
+        try:
+            proposal = decode(session.method.wire, answer.text, session.procedure)
+        except WireError:
+            failed.append("format")
+            resolved = degraded(session, "unreadable")
+        else:
+            resolved, failed = self._resolve(session, utterance, proposal, guarded)
+        record = TurnRecord(
+            player=utterance,
+            raw=answer.text,
+            response=resolved.response,
+            last=last,
+            state=resolved.response.state,
+            proposed_state=proposal.state if proposal else "",
+            reported_last=proposal.last if proposal else "",
+            valid_json=is_strict_json(answer.text) and proposal is not None,
+            cart=resolved.cart,
+            usage=Usage(
+                prompt_tokens=answer.prompt_tokens,
+                completion_tokens=answer.completion_tokens,
+                thought_tokens=answer.thought_tokens,
+            ),
+            latency_s=answer.latency_s,
+            failed=failed,
+            interventions=list(resolved.interventions),
+        )
+        session.record(utterance, answer_text(session, resolved.proposal, resolved.response))
+        session.settle(record.state, resolved.cart, resolved.sale_price)
+        if resolved.shown:
+            session.shown = resolved.shown
+        return record
+
+    def _resolve(
+        self, session: Session, utterance: str, proposal: Proposal, guarded: bool
+    ) -> tuple[Resolved, list[str]]:
+        procedure = session.procedure
+        failed_before: list[str] = []
+        if guarded:
+            if proposal.last != session.last:
+                failed_before.append("inference")
+                proposal = replace(proposal, last=session.last)
+            reason = _illegal(session, proposal, utterance)
+            if reason:
+                failed_before.append(reason)
+                demoted = _demoted(session, proposal)
+                if demoted is None:
+                    return degraded(session, reason), failed_before
+                resolved = resolve(session, demoted, guarded=True)
+                resolved = replace(resolved, interventions=(*resolved.interventions, reason))
+                return safe_line(session, resolved), failed_before
+        resolved = resolve(session, proposal, guarded=guarded)
+        failed = checks.failures(
+            session.world, procedure, session.last, resolved.response, resolved.extra_numbers
+        )
+        if guarded and "numbers" in failed:
+            resolved = safe_line(session, resolved)
+        return resolved, [*failed_before, *failed]
+
+
+def _illegal(session: Session, proposal: Proposal, utterance: str) -> str:
+    """Why the guard refuses the proposed state; empty when it does not."""
+    if proposal.state not in session.legal_states():
+        return "transition"
+    critical = any(c.state == proposal.state for c in session.procedure.critical)
+    price = session.sale_price
+    if critical and price is not None and checks.contradicts_terms(utterance, session.cart, price):
+        return "other_terms"
+    return ""
+
+
+def _demoted(session: Session, proposal: Proposal) -> Proposal | None:
+    """The mandatory state before a critical one, where it is legal: review instead of commit."""
+    legal = session.legal_states()
+    for critical in session.procedure.critical:
+        if critical.state == proposal.state:
+            for name in critical.only_after:
+                if name in legal:
+                    return replace(proposal, state=name)
+    return None
+
+
+def constraint_for(session: Session, guard: Guard) -> WireConstraint | None:
+    """What the engine may produce in this turn under a guard level; None with the guard off."""
+    if guard == "off":
+        return None
+    procedure, method = session.procedure, session.method
+    names = session.world.sellable_names
+    if guard == "state":
+        states: Sequence[str] = session.legal_states()
+        last: tuple[str, ...] = (session.last,)
+    else:
+        states = list(procedure.states)
+        last = (procedure.start, *procedure.tracked)
+    shapes = tuple(
+        StateShape(name, procedure.states[name].payload, procedure.states[name].may_clear)
+        for name in states
+        if names or procedure.states[name].payload != "show"
+    )
+    return WireConstraint(
+        wire=method.wire,
+        last=last,
+        states=shapes,
+        item_names=names,
+        contexts=tuple((name, procedure.states[name].context) for name in states),
+        element4=4 in method.elements,
+    )

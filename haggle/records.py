@@ -1,0 +1,72 @@
+"""What is kept of a dialogue: JSON Lines for runs, Parquet for data sets, one schema for both."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from haggle.config import Record
+from haggle.response import MerchantResponse
+
+SCHEMA_VERSION = 1
+Scenario = Literal["specific_items", "recommendation"]
+SCENARIOS: tuple[Scenario, ...] = ("specific_items", "recommendation")
+
+
+class Usage(Record):
+    """Tokens of one answer, as the engine's tokenizer counts them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    thought_tokens: int = 0
+
+
+class TurnRecord(Record):
+    """One round. `raw` is the model's own text; `response` is what the player got.
+
+    `last` is the true tracked state before the turn, `state` the new one, `proposed_state` what the
+    model itself chose ("" when its text could not be read). `act`, `goal_state` and `goal_cart`
+    are the scripted player's hidden truth. `failed` names checks the answer failed before any
+    repair, `interventions` what code changed to make it safe.
+    """
+
+    player: str
+    raw: str
+    response: MerchantResponse
+    last: str
+    state: str
+    proposed_state: str = ""
+    reported_last: str = ""
+    valid_json: bool = True
+    cart: dict[str, int] = {}
+    act: str | None = None
+    goal_state: str | None = None
+    goal_cart: dict[str, int] | None = None
+    usage: Usage = Usage()
+    latency_s: float = 0.0
+    failed: list[str] = []
+    interventions: list[str] = []
+
+
+class Dialogue(Record):
+    """One whole dialogue with everything needed to repeat it."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    seed: int
+    scenario: Scenario
+    world: str
+    method: str
+    engine: str
+    guard: str
+    player: str
+    turns: list[TurnRecord]
+
+    def transitions(self) -> list[tuple[str, str]]:
+        """Pairs of consecutive states, from `Start` on (ASTP, Figure 4)."""
+        states = ["Start", *(turn.state for turn in self.turns)]
+        return list(zip(states, states[1:], strict=False))
+
+
+def dialogue_from(data: dict[str, Any]) -> Dialogue:
+    """A dialogue read back from JSON."""
+    return Dialogue.model_validate(data)

@@ -1,0 +1,161 @@
+"""One customer at one counter: the ledger (cart, price, tracked state) and what was said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from haggle.engine import Message
+from haggle.ledger import Cart, total
+from haggle.methods import DEFAULT_METHOD, Method, get_method
+from haggle.procedure import Procedure, load_procedure
+from haggle.prompting import (
+    clean_utterance,
+    environment,
+    ledger_note,
+    player_message,
+    system_text,
+)
+from haggle.response import MerchantResponse
+from haggle.wire import Proposal, encode_compact, to_json
+from haggle.world import World
+
+MAX_EXCHANGES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One round as the model sees it later: ledger note, player's line, answer in wire format."""
+
+    note: str
+    player: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """A committed sale."""
+
+    items: Cart
+    price: float
+
+
+@dataclass
+class Session:
+    """A dialogue under way. `last` is the true tracked state, `cart` and `sale_price` the ledger.
+
+    `sale_price` is the total agreed so far, None without a cart; `shown` are the names shown last.
+    Sold stock leaves the world.
+    """
+
+    world: World
+    procedure: Procedure = field(default_factory=load_procedure)
+    method: Method = field(default_factory=lambda: get_method(DEFAULT_METHOD))
+    last: str = ""
+    state: str = ""
+    cart: Cart = field(default_factory=dict)
+    sale_price: float | None = None
+    shown: tuple[str, ...] = ()
+    exchanges: list[Exchange] = field(default_factory=list)
+    sales: list[Sale] = field(default_factory=list)
+
+    _rendered: tuple[World, str] | None = None
+
+    @property
+    def system(self) -> str:
+        """The system message for the world as it stands now."""
+        if self._rendered is None or self._rendered[0] is not self.world:
+            self._rendered = (self.world, system_text(self.world, self.procedure, self.method))
+        return self._rendered[1]
+
+    @property
+    def note(self) -> str:
+        """The ledger as the next player line will be preceded by it."""
+        return ledger_note(self.world, self.cart, self.sale_price)
+
+    def legal_states(self) -> list[str]:
+        """States the next answer may enter."""
+        return self.procedure.legal(self.last, bool(self.cart))
+
+    def messages(self, utterance: str | None = None) -> tuple[Message, ...]:
+        """Chat messages so far, ending with `utterance` when one is given.
+
+        Of a long dialogue the oldest exchanges are left out; the system message never is.
+        """
+        recent = self.exchanges[-MAX_EXCHANGES:]
+        if self.method.wire == "full":
+            template = environment().get_template("full_history.jinja")
+            player = clean_utterance(utterance or "")
+            text = template.render(exchanges=recent, player=player).strip()
+            return Message("system", self.system), Message("user", text)
+        messages = [Message("system", self.system)]
+        for exchange in recent:
+            messages.append(Message("user", player_message(exchange.note, exchange.player)))
+            messages.append(Message("assistant", exchange.answer))
+        if utterance is not None:
+            line = player_message(self.note, clean_utterance(utterance))
+            messages.append(Message("user", line))
+        return tuple(messages)
+
+    def record(self, utterance: str, answer: str) -> None:
+        """Remember an exchange as later turns will see it; call before `settle`."""
+        self.exchanges.append(Exchange(self.note, clean_utterance(utterance), answer))
+
+    def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
+        """Move the ledger on to state `new`; a commit turns the cart into a sale."""
+        state = self.procedure.state(new)
+        self.cart = {i: n for i, n in cart.items() if i in self.world.by_id}
+        self.sale_price = sale_price
+        if state.clears:
+            if state.needs_cart and self.cart:
+                price = total(self.world, self.cart) if sale_price is None else sale_price
+                self.sales.append(Sale(dict(self.cart), price))
+                self.world = without_stock(self.world, self.cart)
+            self.cart = {}
+        if not self.cart:
+            self.sale_price = None
+        elif self.sale_price is None:
+            self.sale_price = total(self.world, self.cart)
+        self.last = self.procedure.track(self.last, new)
+        self.state = new
+
+
+def without_stock(world: World, sold: Cart) -> World:
+    """The world after `sold` left the shelves; what is sold out is no longer for sale."""
+    items = [
+        item.model_copy(update={"quantity": max(0, (item.quantity or 0) - sold[item.item_id])})
+        if item.item_id in sold
+        else item
+        for item in world.items
+    ]
+    return World.model_construct(
+        name=world.name,
+        merchant=world.merchant,
+        currency=world.currency,
+        situation=world.situation,
+        items=items,
+    )
+
+
+def answer_text(session: Session, proposal: Proposal, response: MerchantResponse) -> str:
+    """An answer as later turns will see it, in the session's wire format."""
+    if session.method.wire == "compact":
+        return encode_compact(proposal, session.procedure)
+    return full_json(response)
+
+
+def full_json(response: MerchantResponse) -> str:
+    """The papers' JSON of a finished answer, totals filled in (ASTP Listing 5)."""
+    data: dict[str, object] = {
+        "last_trade_context": response.last_trade_context,
+        "context_reason": response.context_reason,
+        "context_type": response.context_type,
+    }
+    if response.context_details is not None:
+        details = response.context_details.model_dump(exclude_none=True)
+        data["context_details"] = details
+    data |= {
+        "npc_thoughts": response.npc_thoughts,
+        "npc_action": response.npc_action,
+        "npc_dialogue": response.npc_dialogue,
+    }
+    return to_json(data)

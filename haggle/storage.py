@@ -1,0 +1,105 @@
+"""Files that are either whole or not there: write beside, then rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from haggle.errors import HaggleError
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary file beside `path`; it takes the name `path` when the block succeeds."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise HaggleError(
+            f"could not be written: {error.strerror or error}",
+            where=str(path),
+            hint="free disk space or choose another directory; nothing was left half-written",
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def atomic_write_text(path: str | Path, text: str) -> None:
+    """Write UTF-8 text under its final name only when all of it is on disk."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def atomic_write_bytes(path: str | Path, data: bytes) -> None:
+    """Write bytes under their final name only when all of them are on disk."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def atomic_dir(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary sibling directory; it replaces `path` when the block succeeds."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+    try:
+        yield temporary
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def dumps(record: Any) -> str:
+    """One compact JSON line for a record of plain values."""
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def write_json(path: str | Path, data: Any) -> None:
+    """Write indented JSON atomically."""
+    atomic_write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
+    """Write JSON Lines atomically."""
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for record in records:
+            file.write(dumps(record) + "\n")
+
+
+def read_jsonl(path: str | Path, *, drop_torn_tail: bool = False) -> list[dict[str, Any]]:
+    """All records of a JSON Lines file.
+
+    With `drop_torn_tail`, a last line cut off by a kill is left out (for files that are appended
+    to and resumed). Raises HaggleError naming file and line otherwise.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise HaggleError("no such file", where=str(path))
+    lines = path.read_text(encoding="utf-8").split("\n")
+    records = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            if drop_torn_tail and number == len(lines):
+                break
+            raise HaggleError(f"not JSON: {error.msg}", where=f"{path}:{number}") from None
+        if not isinstance(record, dict):
+            raise HaggleError("each line must be a JSON object", where=f"{path}:{number}")
+        records.append(record)
+    return records

@@ -1,0 +1,25 @@
+"""From a fresh clone to the demo, in one command:
+
+    python scripts/demo.py [arguments of `haggle demo`]
+
+Sets up `.venv` the first time (a few minutes), then starts in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from bootstrap import DEMO_EXTRAS, ensure, run_script
+
+
+def main() -> int:
+    """Runs `haggle demo` in the project's environment; its exit code."""
+    haggle = ensure(DEMO_EXTRAS).with_name("haggle.exe" if os.name == "nt" else "haggle")
+    command = [str(haggle), "demo", *sys.argv[1:]]
+    return subprocess.run(command, env=os.environ | {"PYTHONUTF8": "1"}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))

@@ -1,0 +1,51 @@
+"""All checks and tests, in one command:
+
+    python scripts/test.py [arguments of pytest]
+
+Sets up `.venv` the first time, then runs ruff, mypy, import-linter and pytest, all of them even
+when an early one fails. Tests marked `gpu` or `network` are left out unless chosen with -m; those
+marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bootstrap import ALL_EXTRAS, ROOT, ensure, run_script
+
+CHECKS = {
+    "ruff check": ["ruff", "check", "."],
+    "ruff format": ["ruff", "format", "--check", "."],
+    "mypy": ["mypy"],
+    "import-linter": ["lint-imports", "--no-logo"],
+}
+
+
+def main() -> int:
+    """Runs every check, then pytest; 0 only when all passed."""
+    folder = ensure(ALL_EXTRAS).parent
+    failed = [name for name, command in CHECKS.items() if _run(folder, name, command)]
+    pytest = ["pytest", "-m", "not gpu and not network", *sys.argv[1:]]
+    code = _run(folder, "pytest", pytest)
+    if failed:
+        print(f"\nfailed besides the tests: {', '.join(failed)}", flush=True)
+    return code or int(bool(failed))
+
+
+def _run(folder: Path, name: str, command: list[str]) -> int:
+    print(f"\n--- {name}", flush=True)
+    started = time.monotonic()
+    environment = os.environ | {"PYTHONUTF8": "1"}
+    program = str(folder / command[0])
+    code = subprocess.run([program, *command[1:]], cwd=ROOT, env=environment, check=False)
+    print(f"--- {name}: {'failed' if code.returncode else 'ok'}, ", end="")
+    print(f"{time.monotonic() - started:.1f} s", flush=True)
+    return code.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))

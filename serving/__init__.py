@@ -1,0 +1,1 @@
+"""Running models and shops: engines, grammar, sessions, HTTP app."""

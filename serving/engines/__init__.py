@@ -1,0 +1,43 @@
+"""The engines behind `haggle.engine.Engine`. `load_engine` is the only way in."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from haggle.config import load_config, named_config
+from haggle.engine import Engine
+from haggle.errors import HaggleError
+from serving.engines.config import EngineConfig
+
+__all__ = ["EngineConfig", "load_engine", "read_engine_config"]
+
+# Per engine: its module, its class, and what `pip install "haggle[...]"` needs for it.
+_MODULES = {
+    "scripted": ("serving.engines.scripted", "ScriptedEngine", ""),
+    "llamacpp": ("serving.engines.llamacpp_engine", "LlamaCppEngine", "llamacpp"),
+    "transformers": ("serving.engines.transformers_engine", "TransformersEngine", "transformers"),
+    "vllm": ("serving.engines.vllm_engine", "VllmEngine", "vllm"),
+}
+
+
+def read_engine_config(name: str | Path) -> EngineConfig:
+    """The config `configs/serve/<name>.yaml`, or the file `name`."""
+    return load_config(named_config("serve", str(name)), EngineConfig)
+
+
+def load_engine(config: EngineConfig) -> Engine:
+    """Start the engine a config describes.
+
+    Raises HaggleError when its packages are not installed, or a model file is missing or cut off.
+    """
+    module_name, class_name, extra = _MODULES[config.engine]
+    module = importlib.import_module(module_name)
+    try:
+        engine: Engine = getattr(module, class_name)(config)
+    except ImportError as error:
+        raise HaggleError(
+            f"engine {config.engine!r} cannot be imported: {error}",
+            hint=f'pip install "haggle[{extra}]"',
+        ) from error
+    return engine

@@ -1,0 +1,48 @@
+"""An engine that says what it was told to: for tests and rehearsals."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from haggle.engine import Generation, GenerationRequest
+from haggle.errors import HaggleError
+from serving.engines.config import EngineConfig
+
+
+class ScriptedEngine:
+    """Gives its answers in order, one per request; `requests` keeps what it was asked."""
+
+    name = "scripted"
+    model = "scripted"
+
+    def __init__(self, answers: EngineConfig | Iterable[str]) -> None:
+        if isinstance(answers, EngineConfig):
+            answers = answers.scripted.answers
+        self._answers = deque(answers)
+        self.requests: list[GenerationRequest] = []
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        """The next answers. Raises HaggleError when there are not enough left."""
+        return [self._next(request) for request in requests]
+
+    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
+        """The next answer word by word, then whole."""
+        generation = self._next(request)
+        yield from re.findall(r"\s*\S+|\s+", generation.text)
+        yield generation
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def _next(self, request: GenerationRequest) -> Generation:
+        if not self._answers:
+            raise HaggleError(
+                f"the scripted engine has no answer left for request {len(self.requests) + 1}",
+                hint="script one answer per request",
+            )
+        self.requests.append(request)
+        text = self._answers.popleft()
+        prompt = sum(len(m.content.split()) for m in request.messages)
+        return Generation(text, prompt_tokens=prompt, completion_tokens=len(text.split()))

@@ -1,0 +1,323 @@
+"""The texts a guarded turn may be, as regular expression, GBNF, Lark grammar and JSON Schema.
+
+The compact format is a regular language. It is written down once (`turn`), as a tree of five kinds
+of node; everything an engine needs is rendered from that tree. The papers' format is a JSON Schema
+(`to_json_schema`), with one whole object per state. `matches` tells after decoding whether a text
+keeps to its constraint, whatever the engine did with the grammar.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from haggle.wire import MAX_LINES, MAX_SHOWN, UNLISTED, StateShape, WireConstraint, to_json
+
+UNLISTED_CHARACTERS = 60
+CACHED = 512
+PRICE_PLACEHOLDER = "__PRICE__"
+TRADE = "TRADE"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Exactly this text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character: of `ranges`, or with `negated` any other."""
+
+    ranges: tuple[tuple[str, str], ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """`part` from `low` to `high` times; without `high` as often as it likes."""
+
+    part: Node
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The parts one after another."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of the parts. `name` makes it a rule of its own where a grammar has rules."""
+
+    parts: tuple[Node, ...]
+    name: str = ""
+
+
+Node = Text | Chars | Times | Join | OneOf
+
+# Quotes and backslashes are left out: what a merchant says needs no escapes, and a model that may
+# write escapes sooner or later writes half of one.
+SPOKEN = Chars((('"', '"'), ("\\", "\\"), ("\x00", "\x1f"), ("\x7f", "\x7f")), negated=True)
+DIGIT = Chars((("0", "9"),))
+NONZERO = Chars((("1", "9"),))
+
+
+def _number(digits: int) -> Node:
+    """A whole number from 1, of at most `digits` digits, without leading zeros."""
+    return Join((NONZERO, Times(DIGIT, 0, digits - 1))) if digits > 1 else NONZERO
+
+
+def _quoted(inside: Node) -> Node:
+    return Join((Text('"'), inside, Text('"')))
+
+
+def _labels(values: tuple[str, ...], name: str = "") -> Node:
+    return OneOf(tuple(Text(to_json(value)) for value in values), name)
+
+
+def _list(entry: Node, low: int, high: int | None) -> Node:
+    """A JSON array of `low` (0 or 1) to `high` entries."""
+    rest = Times(Join((Text(","), entry)), 0, None if high is None else high - 1)
+    return Join((Text("["), Times(Join((entry, rest)), low, 1), Text("]")))
+
+
+BID = OneOf(
+    (
+        Text("null"),
+        _number(7),
+        _quoted(Join((_number(2), Text("%")))),
+        _quoted(Join((Text("-"), _number(6)))),
+        _quoted(Join((_number(6), Text(" each")))),
+    ),
+    "bid",
+)
+QUANTITY = OneOf((_number(4), Text('"all"')), "quantity")
+
+
+def _payload(shape: StateShape, names: tuple[str, ...], bounded: bool) -> Node:
+    if shape.payload == "show":
+        if not names:
+            return Text('"show":[],')
+        shown = _list(_labels(names, "item"), 1, MAX_SHOWN if bounded else None)
+        return Join((Text('"show":'), shown, Text(",")))
+    if shape.payload == "cart":
+        words = Times(SPOKEN, 1, UNLISTED_CHARACTERS if bounded else None)
+        unlisted = _quoted(Join((Text(UNLISTED), words)))
+        name = OneOf((_labels(names, "item"), unlisted) if names else (unlisted,), "wanted")
+        line = OneOf((Join((Text("["), name, Text(","), QUANTITY, Text("]"))),), "line")
+        lines = _list(line, 0, MAX_LINES if bounded else None)
+        return Join((Text('"cart":'), lines, Text(",")))
+    if shape.payload == "bid":
+        return Join((Text('"bid":'), BID, Text(",")))
+    return Text("")
+
+
+def turn(constraint: WireConstraint, *, bounded: bool = True) -> Node:
+    """The compact answers `constraint` allows.
+
+    Without `bounded`, lists and free words may be of any length: a somewhat larger language whose
+    automaton has a twentieth of the states. Raises ValueError for the full format.
+    """
+    if constraint.wire != "compact":
+        raise ValueError("only the compact format is a regular language")
+    if not constraint.states or not constraint.last:
+        raise ValueError("a constraint needs at least one state and one last label")
+    states = tuple(
+        Join((Text(to_json(s.name) + ","), _payload(s, constraint.item_names, bounded)))
+        for s in constraint.states
+    )
+    say = Join((Text('"say":"'), Times(SPOKEN, 1, None), Text('"}')))
+    head = (Text('{"last":'), _labels(constraint.last), Text(',"state":'))
+    return Join((*head, OneOf(states), say))
+
+
+@dataclass(frozen=True, slots=True)
+class _Notation:
+    """How one grammar language writes literals and counts."""
+
+    literal: Callable[[str], str]
+    glue: str
+    group: str
+
+
+def _count(node: Times) -> str:
+    return {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}.get(
+        (node.low, node.high),
+        f"{{{node.low},{'' if node.high is None else node.high}}}",
+    )
+
+
+def _class(node: Chars) -> str:
+    def one(character: str) -> str:
+        if character < " " or character == "\x7f":
+            return f"\\x{ord(character):02X}"
+        return "\\" + character if character in "\\]^-" else character
+
+    inside = "".join(one(a) if a == b else f"{one(a)}-{one(b)}" for a, b in node.ranges)
+    return f"[{'^' if node.negated else ''}{inside}]"
+
+
+def _render(node: Node, notation: _Notation, rules: dict[str, str] | None) -> str:
+    """`node` in a notation; named alternatives go to `rules`, where there are any."""
+    if isinstance(node, Text):
+        return notation.literal(node.text)
+    if isinstance(node, Chars):
+        return _class(node)
+    if isinstance(node, Times):
+        part = _render(node.part, notation, rules)
+        whole = isinstance(node.part, Chars) or (
+            rules is not None and isinstance(node.part, OneOf) and bool(node.part.name)
+        )
+        return (part if whole else notation.group.format(part)) + _count(node)
+    if isinstance(node, Join):
+        parts = [_render(part, notation, rules) for part in node.parts if part != Text("")]
+        return notation.glue.join(parts)
+    body = "|".join(_render(part, notation, rules) for part in node.parts)
+    if rules is None or not node.name:
+        return notation.group.format(body)
+    if rules.setdefault(node.name, body) != body:
+        raise ValueError(f"two different rules are called {node.name!r}")
+    return node.name
+
+
+def _regex_literal(text: str) -> str:
+    return "".join("\\" + c if c in r"\.^$*+?{}[]()|" else c for c in text)
+
+
+def _gbnf_literal(text: str) -> str:
+    named = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return '"' + "".join(named.get(c, c) for c in text) + '"'
+
+
+REGEX = _Notation(_regex_literal, "", "(?:{})")
+GBNF = _Notation(_gbnf_literal, " ", "({})")
+
+
+@lru_cache(maxsize=CACHED)
+def to_regex(constraint: WireConstraint, *, bounded: bool = True) -> str:
+    """A regular expression for the whole answer, in what Python's and Rust's dialect share."""
+    return _render(turn(constraint, bounded=bounded), REGEX, None)
+
+
+@lru_cache(maxsize=CACHED)
+def to_gbnf(constraint: WireConstraint) -> str:
+    """The same language in llama.cpp's own grammar notation."""
+    rules: dict[str, str] = {}
+    root = _render(turn(constraint), GBNF, rules)
+    lines = [f"root ::= {root}", *(f"{name} ::= {body}" for name, body in rules.items())]
+    return "\n".join(lines) + "\n"
+
+
+@lru_cache(maxsize=CACHED)
+def to_lark(constraint: WireConstraint) -> str:
+    """The grammar for llguidance: one lexeme for compact answers, a JSON Schema for full ones."""
+    if constraint.wire == "full":
+        return f"start: %json {to_json(to_json_schema(constraint))}\n"
+    return "start: /" + to_regex(constraint).replace("/", "\\/") + "/\n"
+
+
+def _record(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _details(shape: StateShape, names: tuple[str, ...]) -> dict[str, Any]:
+    """`context_details` of a trade state (ASTP, Listing 5)."""
+    stated = {"anyOf": [{"type": "number"}, {"type": "string", "enum": [PRICE_PLACEHOLDER]}]}
+    item = _record(
+        {
+            "item_id": {"type": "string"},
+            "item_name": {"type": "string", "enum": list(names)},
+            "quantity": {"type": "integer", "minimum": 1, "maximum": 9999},
+            "price": {"type": "number"},
+        }
+    )
+    items = {"type": "array", "items": item, "maxItems": MAX_LINES if names else 0}
+    return _record(
+        {
+            "context_subtype": {"type": "string", "enum": [shape.name]},
+            "items": items,
+            "original_price": stated,
+            "sale_price": stated,
+        }
+    )
+
+
+def to_json_schema(constraint: WireConstraint) -> dict[str, Any]:
+    """The papers' JSON (ASTP, Listing 5): one closed object per state, every property required.
+
+    Written with what llama.cpp, llguidance and outlines all honour: anyOf at the top, enum rather
+    than const, order of the keys as in the paper. Raises ValueError without states.
+    """
+    if not constraint.states or not constraint.last:
+        raise ValueError("a constraint needs at least one state and one last label")
+    contexts = dict(constraint.contexts)
+    answers = []
+    for shape in constraint.states:
+        context = contexts.get(shape.name, TRADE)
+        properties: dict[str, Any] = {}
+        if constraint.element4:
+            properties["last_trade_context"] = {"type": "string", "enum": list(constraint.last)}
+        properties["context_reason"] = {"type": "string"}
+        properties["context_type"] = {"type": "string", "enum": [context]}
+        if context == TRADE:
+            properties["context_details"] = _details(shape, constraint.item_names)
+        properties |= {key: {"type": "string"} for key in ("npc_thoughts", "npc_action")}
+        properties["npc_dialogue"] = {"type": "string"}
+        answers.append(_record(properties))
+    return answers[0] if len(answers) == 1 else {"anyOf": answers}
+
+
+@lru_cache(maxsize=CACHED)
+def _compiled(constraint: WireConstraint) -> re.Pattern[str]:
+    return re.compile(to_regex(constraint))
+
+
+def matches(constraint: WireConstraint, text: str) -> bool:
+    """Whether `text` is, from first to last character, an answer the constraint allows."""
+    if constraint.wire == "compact":
+        return _compiled(constraint).fullmatch(text) is not None
+    try:
+        value = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return False
+    return _valid(value, to_json_schema(constraint))
+
+
+def _valid(value: Any, schema: dict[str, Any]) -> bool:
+    """The part of JSON Schema that `to_json_schema` uses, and the order of the keys."""
+    if "anyOf" in schema:
+        return any(_valid(value, option) for option in schema["anyOf"])
+    kind = schema["type"]
+    if kind == "object":
+        return (
+            isinstance(value, dict)
+            and list(value) == schema["required"]
+            and all(_valid(value[key], part) for key, part in schema["properties"].items())
+        )
+    if kind == "array":
+        return (
+            isinstance(value, list)
+            and len(value) <= schema["maxItems"]
+            and all(_valid(entry, schema["items"]) for entry in value)
+        )
+    if kind == "string":
+        return isinstance(value, str) and value in schema.get("enum", [value])
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if kind == "integer":
+        return float(value).is_integer() and schema["minimum"] <= value <= schema["maximum"]
+    return True
