@@ -10,11 +10,11 @@ from data_gen.oracle import propose
 from data_gen.phrasebook import Split
 from data_gen.player import ScriptedPlayer, sample_temper
 from data_gen.worlds import Shop
-from haggle.engine import Generation
+from haggle.engine import Generation, Message
 from haggle.merchant import Merchant
 from haggle.methods import Method
 from haggle.records import Dialogue, Scenario, TurnRecord
-from haggle.resolve import resolve
+from haggle.resolve import Resolved, resolve
 from haggle.session import Session
 from haggle.wire import Proposal, encode_compact
 
@@ -47,21 +47,25 @@ class Play:
         assert self._pending is not None, "call next_line first"
         return self._pending[2]
 
-    def goal(self) -> tuple[str, dict[str, int]]:
-        """State and cart after the pending line, had it been understood."""
-        resolved = resolve(self.session, self.oracle, guarded=True)
-        return resolved.response.state, resolved.cart
+    def goal(self) -> Resolved:
+        """The turn as it should be after the pending line, had it been understood."""
+        return resolve(self.session, self.oracle, guarded=True)
 
-    def add(self, record: TurnRecord, goal: tuple[str, dict[str, int]]) -> None:
+    def add(self, record: TurnRecord, goal: Resolved) -> None:
         """Keep a finished turn with the hidden truth beside it."""
         assert self._pending is not None
-        act = self._pending[1]
-        self.turns.append(
-            record.model_copy(
-                update={"act": act.name, "goal_state": goal[0], "goal_cart": goal[1]}
-            )
-        )
+        truth = {
+            "act": self._pending[1].name,
+            "goal_state": goal.response.state,
+            "goal_cart": goal.cart,
+            "goal_price": goal.sale_price,
+        }
+        self.turns.append(record.model_copy(update=truth))
         self._pending = None
+
+    def all_messages(self) -> tuple[Message, ...]:
+        """Every message of the dialogue so far, for training on it whole."""
+        return self.session.messages(limit=None)
 
     def dialogue(self, merchant: Merchant) -> Dialogue:
         """The finished dialogue as a record."""

@@ -14,7 +14,7 @@ from haggle.ledger import floor_price, total
 from haggle.records import Scenario
 from haggle.session import Session
 from haggle.wire import UNLISTED, Bid, Quantity
-from haggle.world import Item, money
+from haggle.world import money
 
 Line = tuple[str, int]
 MAX_ROUNDS = 12
@@ -58,7 +58,7 @@ def sample_temper(rng: random.Random) -> Temper:
 class ScriptedPlayer:
     """One customer. `speak` gives the next line with its hidden act, or None when it is over.
 
-    All randomness comes from `rng`, so the same seed opens with the same line whatever the model.
+    `sellable` is the chance that a wanted item is one this shop sells. All randomness comes from `rng`, so the same seed opens with the same line whatever the model.
     """
 
     shop: Shop
@@ -68,6 +68,7 @@ class ScriptedPlayer:
     temper: Temper = field(default_factory=Temper)
     book: Phrasebook = field(default_factory=load_phrasebook)
     max_rounds: int = MAX_ROUNDS
+    sellable: float = 0.78
     rounds: int = 0
     haggled: int = 0
     changes: int = 0
@@ -262,7 +263,7 @@ class ScriptedPlayer:
     def _order_new(self, session: Session) -> tuple[Act, str]:
         rng = self.rng
         count = rng.choice((1, 1, 2, 2, 3, 3, 4, 5, MAX_GOAL_ITEMS))
-        wanted = self._draw(session, count, 0.78)
+        wanted = self._draw(session, count, self.sellable)
         text, lines = self._say_lines(wanted)
         said = self.book.say("create", self.split, rng, items=text)
         return Act("create", "order", cart=tuple(lines)), said
@@ -385,7 +386,3 @@ class ScriptedPlayer:
             text = text.rstrip(".!")
         return text
 
-
-def goal_items(items: Sequence[Item]) -> list[str]:
-    """Names of items, for printing a goal."""
-    return [item.item_name for item in items]

@@ -123,7 +123,8 @@ def sample_shop(
         )
         heads[item_name] = bank_item.head
         tags[item_name] = bank_item.tags
-    others = [i for i in genre.items if i not in chosen]
+    taken = {item.name for item in chosen}
+    others = [item for item in genre.items if item.name not in taken]
     for other in rng.sample(others, min(len(others), rng.randint(1, 4))):
         if normalise(other.name) not in offered:
             offered[normalise(other.name)] = Item(

@@ -13,6 +13,7 @@ from haggle.errors import HaggleError, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where PyYAML was built with it
 
 
 class Record(BaseModel):
@@ -44,7 +45,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """The mapping in a YAML or JSON file. Raises HaggleError naming file and line."""
     text = read_text(path)
     try:
-        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=_LOADER)
     except json.JSONDecodeError as error:
         raise HaggleError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
     except yaml.YAMLError as error:

@@ -14,9 +14,9 @@ Cart = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something code changed in what was asked, to be said: capped at stock, or not sold."""
+    """Something code changed in what was asked, to be said: capped at stock, not sold, sold out."""
 
-    kind: Literal["capped", "not_sold"]
+    kind: Literal["capped", "not_sold", "sold_out"]
     name: str
     left: int = 0
 
@@ -36,7 +36,8 @@ def resolve_cart(
         item = world.find(wanted) if wanted else None
         if item is None or not item.for_sale:
             if wanted:
-                notes.append(Note("not_sold", item.item_name if item else wanted))
+                kind = "sold_out" if item is not None and item.quantity == 0 else "not_sold"
+                notes.append(Note(kind, item.item_name if item else wanted))
             continue
         number = item.quantity if quantity == "all" else quantity
         assert item.quantity is not None and number is not None

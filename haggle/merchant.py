@@ -95,16 +95,14 @@ class Merchant:
         repair. An answer that cannot be used degrades to a safe one and the trade stays put.
         """
         last = session.last
-        guarded = self.guard == "state"
         proposal: Proposal | None = None
-        failed: list[str] = []
         try:
             proposal = decode(session.method.wire, answer.text, session.procedure)
         except WireError:
-            failed.append("format")
-            resolved = degraded(session, "unreadable")
+            resolved, proposed_failed = degraded(session, "unreadable"), ["format"]
         else:
-            resolved, failed = self._resolve(session, utterance, proposal, guarded)
+            resolved, proposed_failed = self._resolve(session, utterance, proposal)
+        failed = _failures(session, resolved)
         record = TurnRecord(
             player=utterance,
             raw=answer.text,
@@ -122,6 +120,7 @@ class Merchant:
             ),
             latency_s=answer.latency_s,
             failed=failed,
+            proposed_failed=proposed_failed or failed,
             interventions=list(resolved.interventions),
         )
         session.record(utterance, answer_text(session, resolved.proposal, resolved.response))
@@ -131,30 +130,39 @@ class Merchant:
         return record
 
     def _resolve(
-        self, session: Session, utterance: str, proposal: Proposal, guarded: bool
+        self, session: Session, utterance: str, proposal: Proposal
     ) -> tuple[Resolved, list[str]]:
-        procedure = session.procedure
-        failed_before: list[str] = []
-        if guarded:
-            if proposal.last != session.last:
-                failed_before.append("inference")
-                proposal = replace(proposal, last=session.last)
-            reason = _illegal(session, proposal, utterance)
-            if reason:
-                failed_before.append(reason)
-                demoted = _demoted(session, proposal)
-                if demoted is None:
-                    return degraded(session, reason), failed_before
-                resolved = resolve(session, demoted, guarded=True)
-                resolved = replace(resolved, interventions=(*resolved.interventions, reason))
-                return safe_line(session, resolved), failed_before
-        resolved = resolve(session, proposal, guarded=guarded)
-        failed = checks.failures(
-            session.world, procedure, session.last, resolved.response, resolved.extra_numbers
-        )
-        if guarded and "numbers" in failed:
+        """The resolved turn, and the checks the proposal failed that had to be repaired."""
+        if self.guard != "state":
+            return resolve(session, proposal, guarded=False), []
+        repaired: list[str] = []
+        if proposal.last != session.last:
+            repaired.append("inference")
+            proposal = replace(proposal, last=session.last)
+        reason = _illegal(session, proposal, utterance)
+        if reason:
+            repaired.append(reason)
+            demoted = _demoted(session, proposal)
+            if demoted is None:
+                return degraded(session, reason), repaired
+            resolved = resolve(session, demoted, guarded=True)
+            resolved = replace(resolved, interventions=(*resolved.interventions, reason))
+            return safe_line(session, resolved), repaired
+        resolved = resolve(session, proposal, guarded=True)
+        if "numbers" in _failures(session, resolved):
+            repaired.append("numbers")
             resolved = safe_line(session, resolved)
-        return resolved, [*failed_before, *failed]
+        return resolved, repaired
+
+
+def _failures(session: Session, resolved: Resolved) -> list[str]:
+    return checks.failures(
+        session.world,
+        session.procedure,
+        session.last,
+        resolved.response,
+        resolved.extra_numbers,
+    )
 
 
 def _illegal(session: Session, proposal: Proposal, utterance: str) -> str:

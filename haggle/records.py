@@ -25,8 +25,9 @@ class TurnRecord(Record):
 
     `last` is the true tracked state before the turn, `state` the new one, `proposed_state` what the
     model itself chose ("" when its text could not be read). `act`, `goal_state` and `goal_cart`
-    are the scripted player's hidden truth. `failed` names checks the answer failed before any
-    repair, `interventions` what code changed to make it safe.
+    and `goal_price` are the scripted player's hidden truth. `failed` names checks that the answer
+    given fails, `proposed_failed` those that the model's proposal failed, `interventions` what code
+    changed to make it safe.
     """
 
     player: str
@@ -41,9 +42,11 @@ class TurnRecord(Record):
     act: str | None = None
     goal_state: str | None = None
     goal_cart: dict[str, int] | None = None
+    goal_price: float | None = None
     usage: Usage = Usage()
     latency_s: float = 0.0
     failed: list[str] = []
+    proposed_failed: list[str] = []
     interventions: list[str] = []
 
 

@@ -58,13 +58,21 @@ class Session:
     exchanges: list[Exchange] = field(default_factory=list)
     sales: list[Sale] = field(default_factory=list)
 
-    _rendered: tuple[World, str] | None = None
+    def __post_init__(self) -> None:
+        self._rendered: tuple[World, str] | None = None
+        self._opening = self.world
 
     @property
     def system(self) -> str:
-        """The system message for the world as it stands now."""
-        if self._rendered is None or self._rendered[0] is not self.world:
-            self._rendered = (self.world, system_text(self.world, self.procedure, self.method))
+        """The system message.
+
+        The compact one names no stock, so it stays that of the opening and prefix caches hold; the
+        full one lists quantities and follows the world.
+        """
+        stale = self.method.wire == "full" and self._rendered and self._rendered[0] is not self.world
+        if self._rendered is None or stale:
+            world = self._opening if self.method.wire == "compact" else self.world
+            self._rendered = (self.world, system_text(world, self.procedure, self.method))
         return self._rendered[1]
 
     @property
@@ -76,12 +84,15 @@ class Session:
         """States the next answer may enter."""
         return self.procedure.legal(self.last, bool(self.cart))
 
-    def messages(self, utterance: str | None = None) -> tuple[Message, ...]:
+    def messages(
+        self, utterance: str | None = None, limit: int | None = MAX_EXCHANGES
+    ) -> tuple[Message, ...]:
         """Chat messages so far, ending with `utterance` when one is given.
 
-        Of a long dialogue the oldest exchanges are left out; the system message never is.
+        Of a dialogue longer than `limit` exchanges the oldest are left out; the system message
+        never is.
         """
-        recent = self.exchanges[-MAX_EXCHANGES:]
+        recent = self.exchanges[-limit:] if limit else self.exchanges
         if self.method.wire == "full":
             template = environment().get_template("full_history.jinja")
             player = clean_utterance(utterance or "")

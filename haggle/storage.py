@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +19,9 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary file beside `path`; it takes the name `path` when the block succeeds."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
+        temporary.touch(exist_ok=False)
         yield temporary
         os.replace(temporary, path)
     except OSError as error:
@@ -52,8 +51,9 @@ def atomic_dir(path: str | Path) -> Iterator[Path]:
     """Yield a temporary sibling directory; it replaces `path` when the block succeeds."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
+        temporary.mkdir()
         yield temporary
         if path.exists():
             shutil.rmtree(path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Annotated
 
+import inflection
 from pydantic import AfterValidator, Field, model_validator
 
 from haggle.chat_template import neutralise_markup
@@ -118,6 +119,7 @@ class World(Record):
         return tuple(item.item_name for item in self.inventory)
 
 
+@lru_cache(maxsize=65536)
 def normalise(name: str) -> str:
     """Letters and digits only, casefolded: what two spellings of a name have in common."""
     return re.sub(r"[\W_]+", "", name).casefold() or name.casefold()
@@ -140,13 +142,8 @@ def plain_number(amount: float) -> float | int:
 @cache
 def plural_name(name: str) -> str:
     """The plural of an item name; a bracketed part stays behind it."""
-    import inflect  # takes 0.3 s to import
-
     head, bracket, tail = name.partition(" (")
-    engine = inflect.engine()
-    last = head.split()[-1] if head.split() else head
-    already = len(last) > 3 and bool(engine.singular_noun(last))  # type: ignore[arg-type]
-    plural = head if already else engine.plural_noun(head)  # type: ignore[arg-type]
+    plural = head + "es" if head.endswith("ss") else inflection.pluralize(head)
     return f"{plural}{bracket}{tail}"
 
 

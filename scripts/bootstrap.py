@@ -17,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,22 +131,32 @@ def ensure(extras: tuple[str, ...], root: Path = ROOT) -> Path:
     print_ = fingerprint(root, version)
     wanted = sorted(set(extras) | installed_extras(root, print_))
     (root / ".venv" / STAMP).unlink(missing_ok=True)
-    unfinished = root / ".venv" / UNFINISHED
-    unfinished.touch()
     say("Installing the locked dependencies; the first time takes a few minutes ...")
     try:
-        _install(root, wanted)
+        with changing(root):
+            _install(root, wanted)
     except PipError as error:
-        # pip came to its own end, so the environment is whole and the next try can build on it.
-        unfinished.unlink()
         if error.offline:
             raise SetupError(_offline_message(root, wanted)) from None
         raise
     stamp = json.dumps({"fingerprint": print_, "extras": wanted, "python": version}, indent=2)
     (root / ".venv" / STAMP).write_text(stamp + "\n", encoding="utf-8")
-    unfinished.unlink()
     say(f"Ready after {time.monotonic() - started:.0f} s.")
     return python
+
+
+@contextmanager
+def changing(root: Path) -> Iterator[None]:
+    """Marks `.venv` as half-changed while the body runs; the mark outlives an interruption."""
+    mark = root / ".venv" / UNFINISHED
+    mark.touch()
+    try:
+        yield
+    except PipError:
+        # pip came to its own end: the environment is whole and the next try can build on it.
+        mark.unlink()
+        raise
+    mark.unlink()
 
 
 def pip(root: Path, *arguments: str) -> None:
@@ -160,9 +172,9 @@ def pip(root: Path, *arguments: str) -> None:
     environment.pop("PYTHONHOME", None)
     output: list[str] = []
     command = [str(python), "-m", "pip", *arguments, "--progress-bar", "off"]
-    with (
-        log.open("a", encoding="utf-8") as file,
-        subprocess.Popen(
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f"$ pip {' '.join(arguments)}\n")
+        process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -170,14 +182,19 @@ def pip(root: Path, *arguments: str) -> None:
             encoding="utf-8",
             errors="replace",
             env=environment,
-        ) as process,
-    ):
-        file.write(f"$ pip {' '.join(arguments)}\n")
+        )
         assert process.stdout is not None
-        for line in process.stdout:
-            file.write(line)
-            output.append(line)
-            _show(line.strip())
+        try:
+            for line in process.stdout:
+                file.write(line)
+                output.append(line)
+                _show(line.strip())
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            process.stdout.close()
+            process.wait()
     if process.returncode:
         raise PipError("".join(output), log)
 
@@ -213,11 +230,22 @@ def has_gpu() -> bool:
     return run.returncode == 0 and "GPU" in run.stdout
 
 
-def run_script(body: object) -> int:
-    """Runs a script's body with its errors and Ctrl-C as short messages; the exit code."""
-    assert callable(body)
+def hand_over(command: list[str]) -> int:
+    """Runs a command in place of this process where the system can; its exit code elsewhere."""
+    environment = os.environ | {"PYTHONUTF8": "1"}
+    sys.stdout.flush()
+    if os.name != "nt":
+        os.execve(command[0], command, environment)
     try:
-        return int(body())
+        return subprocess.run(command, env=environment, check=False).returncode
+    except KeyboardInterrupt:  # the command has had it too, and has said what it had to say
+        return 130
+
+
+def run_script(body: Callable[[], int]) -> int:
+    """Runs a script's body with its errors and Ctrl-C as short messages; the exit code."""
+    try:
+        return body()
     except SetupError as error:
         print(f"\n{error}", file=sys.stderr, flush=True)
         return 1
@@ -239,7 +267,9 @@ def _make_venv(root: Path, version: str) -> str:
         else:
             say(f"Replacing .venv: its Python is {version or 'gone'}.")
         if Path(sys.prefix).resolve() == folder.resolve():
-            raise SetupError("Start this script with a Python outside .venv, or delete .venv first.")
+            raise SetupError(
+                "Start this script with a Python outside .venv, or delete .venv first."
+            )
         shutil.rmtree(folder)
     say(f"Making .venv with Python {platform.python_version()} ...")
     folder.mkdir()

@@ -8,17 +8,15 @@ Sets up `.venv` the first time (a few minutes), then starts in seconds.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
-from bootstrap import DEMO_EXTRAS, ensure, run_script
+from bootstrap import DEMO_EXTRAS, ensure, hand_over, run_script
 
 
 def main() -> int:
     """Runs `haggle demo` in the project's environment; its exit code."""
     haggle = ensure(DEMO_EXTRAS).with_name("haggle.exe" if os.name == "nt" else "haggle")
-    command = [str(haggle), "demo", *sys.argv[1:]]
-    return subprocess.run(command, env=os.environ | {"PYTHONUTF8": "1"}, check=False).returncode
+    return hand_over([str(haggle), "demo", *sys.argv[1:]])
 
 
 if __name__ == "__main__":
