@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,17 +18,24 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
-from data_gen.play import Play, play_oracle, start_play
 from data_gen.phrasebook import Split
+from data_gen.play import Play, play_oracle, start_play
 from data_gen.worlds import sample_shop
 from haggle import __version__
-from haggle.config import Record, load_config
+from haggle.config import Record, load_config, parse
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
 from haggle.merchant import Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import SCENARIOS, SCHEMA_VERSION, Dialogue
-from haggle.storage import atomic_path, atomic_write_text, dumps, read_jsonl, write_json, write_jsonl
+from haggle.storage import (
+    atomic_path,
+    atomic_write_text,
+    dumps,
+    read_jsonl,
+    write_json,
+    write_jsonl,
+)
 
 PART = 250
 
@@ -52,7 +59,7 @@ class Oracle:
     name = "oracle"
     model = "scripted"
 
-    def generate(self, requests: list[GenerationRequest]) -> list[Generation]:
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         raise NotImplementedError("the oracle answers through play_oracle")
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
@@ -65,6 +72,13 @@ class Oracle:
 def load_data_config(path: str | Path) -> DataConfig:
     """A data config. Raises HaggleError naming file and field."""
     return load_config(path, DataConfig)
+
+
+def override(path: str | Path, **changes: Any) -> DataConfig:
+    """A data config with the values given (those not None) in place of the file's."""
+    data = load_data_config(path).model_dump()
+    data |= {key: value for key, value in changes.items() if value is not None}
+    return parse(data, DataConfig, "options")
 
 
 def make_dialogue(config: DataConfig, split: Split, index: int) -> tuple[Play, Dialogue]:
@@ -151,22 +165,33 @@ def _claim(config: DataConfig, out: Path) -> None:
     atomic_write_text(marker, text)
 
 
-def _write_parts(
-    config: DataConfig, split: Split, number: int, parts: Path, progress: bool
-) -> int:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _write_parts(config: DataConfig, split: Split, number: int, parts: Path, progress: bool) -> int:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     if (parts.parent / f"{split}.parquet").exists():
         return 0
     made = 0
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, disable=not progress) as bar:
         task = bar.add_task(f"{split} dialogues", total=number)
         for first in range(0, number, PART):
             size = min(PART, number - first)
             path = parts / f"{split}-{first:08d}.jsonl"
             if not path.exists():
-                write_jsonl(path, (to_row(*make_dialogue(config, split, first + i)) for i in range(size)))
+                write_jsonl(
+                    path, (to_row(*make_dialogue(config, split, first + i)) for i in range(size))
+                )
                 made += size
             bar.advance(task, size)
     return made
@@ -203,7 +228,9 @@ def _schema() -> Any:
 
     text = pa.string()
     message = pa.struct([("role", text), ("content", text)])
-    turn = pa.struct([(k, text) for k in ("player", "act", "last", "state", "cart", "npc_dialogue")])
+    turn = pa.struct(
+        [(k, text) for k in ("player", "act", "last", "state", "cart", "npc_dialogue")]
+    )
     return pa.schema(
         [
             ("schema_version", pa.int64()), ("id", text), ("seed", pa.int64()), ("scenario", text),

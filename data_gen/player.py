@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from data_gen.acts import Act
-from data_gen.mentions import name_item, name_line, name_lines, quantity_word
+from data_gen.mentions import name_item, name_line, quantity_word
 from data_gen.phrasebook import Phrasebook, Split, load_phrasebook
 from data_gen.worlds import Shop, load_unsold
 from haggle.ledger import floor_price, total
@@ -58,7 +58,8 @@ def sample_temper(rng: random.Random) -> Temper:
 class ScriptedPlayer:
     """One customer. `speak` gives the next line with its hidden act, or None when it is over.
 
-    `sellable` is the chance that a wanted item is one this shop sells. All randomness comes from `rng`, so the same seed opens with the same line whatever the model.
+    `sellable` is the chance that a wanted item is one this shop sells. All randomness comes from
+    `rng`, so the same seed opens with the same line whatever the model.
     """
 
     shop: Shop
@@ -198,7 +199,9 @@ class ScriptedPlayer:
 
     def _recommend(self, session: Session) -> tuple[Act, str]:
         tags = sorted({tag for tags in self.shop.tags.values() for tag in tags})
-        tag = self.rng.choice([t for t in tags if t in self.book.purposes] or sorted(self.book.purposes))
+        tag = self.rng.choice(
+            [t for t in tags if t in self.book.purposes] or sorted(self.book.purposes)
+        )
         self.purpose = self.rng.choice(self.book.purposes[tag].of(self.split))
         fitting = [
             item.item_name
@@ -347,9 +350,7 @@ class ScriptedPlayer:
             low = floor_price(session.world, session.cart) * rng.uniform(0.6, 1.05)
             bid = max(1, min(round(low), round(price) - 1))
             bid = bid // 5 * 5 if bid > 20 else bid
-            said = self.book.say(
-                "haggle_total", self.split, rng, price=str(bid), currency=currency
-            )
+            said = self.book.say("haggle_total", self.split, rng, price=str(bid), currency=currency)
             return Act("haggle_total", "haggle", bid=bid), said
         if kind == "percent":
             percent = rng.choice((5, 10, 10, 15, 20, 25, 30, 50))
@@ -385,4 +386,3 @@ class ScriptedPlayer:
         if self.rng.random() < 0.15:
             text = text.rstrip(".!")
         return text
-

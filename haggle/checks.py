@@ -89,9 +89,7 @@ def price_above_floor(world: World, response: MerchantResponse) -> bool:
     return details.sale_price >= min(floor_price(world, cart), total(world, cart)) - _TOLERANCE
 
 
-def numbers_true(
-    world: World, response: MerchantResponse, extra: Iterable[float] = ()
-) -> bool:
+def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float] = ()) -> bool:
     """Every number spoken is one the ledger knows, so no wrong price can be heard.
 
     In a priced state all numbers must be totals, unit prices, line totals or quantities of this
@@ -106,7 +104,9 @@ def numbers_true(
         price = line.price or 0
         known |= {float(line.quantity), round(price, 2), round(price * line.quantity, 2)}
     if details is not None:
-        known |= {round(p, 2) for p in (details.original_price, details.sale_price) if p is not None}
+        known |= {
+            round(p, 2) for p in (details.original_price, details.sale_price) if p is not None
+        }
     for item in world.items:
         if item.item_name.casefold() in text.casefold() or priced:
             known |= {round(n, 2) for n in numbers_in(item.item_name)}

@@ -13,6 +13,7 @@ from haggle.errors import HaggleError, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs"
+SUFFIXES = {".yaml", ".yml", ".json", ".csv"}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where PyYAML was built with it
 
 
@@ -114,10 +115,10 @@ def load_config(path: str | Path, model: type[M]) -> M:
 def named_config(kind: str, name: str) -> Path:
     """The file `configs/<kind>/<name>.yaml`, or `name` itself where it is a path to a file."""
     direct = Path(name)
-    if direct.suffix in {".yaml", ".yml", ".json", ".csv"}:
+    if direct.suffix.lower() in SUFFIXES:
         return direct
-    path = CONFIGS / kind / f"{name}.yaml"
-    if not path.exists():
-        known = [p.stem for p in (CONFIGS / kind).glob("*.yaml")]
-        raise HaggleError(f"no {kind} config is named {name!r}", hint=nearest(name, known))
-    return path
+    folder = CONFIGS / kind
+    files = {p.stem: p for p in sorted(folder.glob("*.*"), reverse=True) if p.suffix in SUFFIXES}
+    if name not in files:
+        raise HaggleError(f"no {kind} config is named {name!r}", hint=nearest(name, files))
+    return files[name]

@@ -36,8 +36,9 @@ def resolve_cart(
         item = world.find(wanted) if wanted else None
         if item is None or not item.for_sale:
             if wanted:
-                kind = "sold_out" if item is not None and item.quantity == 0 else "not_sold"
-                notes.append(Note(kind, item.item_name if item else wanted))
+                sold_out = item is not None and item.quantity == 0
+                shown = item.item_name if item else wanted
+                notes.append(Note("sold_out" if sold_out else "not_sold", shown))
             continue
         number = item.quantity if quantity == "all" else quantity
         assert item.quantity is not None and number is not None

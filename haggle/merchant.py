@@ -46,7 +46,7 @@ class Merchant:
 
     engine: Engine
     guard: Guard = "state"
-    max_tokens: int = 192
+    max_tokens: int = 160
     temperature: float = 0.0
 
     def reply(self, session: Session, utterance: str, *, seed: int = 0) -> TurnRecord:
@@ -102,6 +102,8 @@ class Merchant:
             resolved, proposed_failed = degraded(session, "unreadable"), ["format"]
         else:
             resolved, proposed_failed = self._resolve(session, utterance, proposal)
+            if answer.finish_reason == "length" and self.guard == "state":
+                resolved = safe_line(session, resolved)
         failed = _failures(session, resolved)
         record = TurnRecord(
             player=utterance,

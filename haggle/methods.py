@@ -32,9 +32,7 @@ _BASELINE1 = Method(
 _BASELINE2 = replace(
     _BASELINE1, name="baseline2", elements=frozenset({1, 2}), source="ASTP, Listing 2"
 )
-_ASTP = replace(
-    _BASELINE2, name="astp", elements=frozenset({1, 2, 3, 4}), source="ASTP, Listing 5"
-)
+_ASTP = replace(_BASELINE2, name="astp", elements=frozenset({1, 2, 3, 4}), source="ASTP, Listing 5")
 
 METHODS: dict[str, Method] = {
     method.name: method

@@ -262,9 +262,7 @@ def _from_hub(hub_id: str, echo: Callable[[str], None]) -> Path | None:
     echo(f"Fetching {hub_id} from the hub ...")
     try:
         path = Path(
-            snapshot_download(
-                hub_id, allow_patterns=list(_HUB_FILES), etag_timeout=HUB_TIMEOUT_S
-            )
+            snapshot_download(hub_id, allow_patterns=list(_HUB_FILES), etag_timeout=HUB_TIMEOUT_S)
         )
     except Exception as error:
         echo(f"The hub could not deliver {hub_id}: {str(error).splitlines()[0]}")

@@ -14,7 +14,9 @@ ALL = (PRICE, CART, ITEMS, PRICES, CURRENCY)
 
 # Small models sometimes drop an underscore; the papers report malformed placeholders as well.
 _NAMES = "PRICES|PRICE|CART|ITEMS|CURRENCY"
-_LOOSE = re.compile(rf"(?<![A-Za-z_])(?:_{{0,2}}({_NAMES})_{{1,2}}|_{{1,2}}({_NAMES}))(?![A-Za-z_])")
+_LOOSE = re.compile(
+    rf"(?<![A-Za-z_])(?:_{{0,2}}({_NAMES})_{{1,2}}|_{{1,2}}({_NAMES}))(?![A-Za-z_])"
+)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

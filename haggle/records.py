@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 from haggle.config import Record
@@ -67,7 +68,7 @@ class Dialogue(Record):
     def transitions(self) -> list[tuple[str, str]]:
         """Pairs of consecutive states, from `Start` on (ASTP, Figure 4)."""
         states = ["Start", *(turn.state for turn in self.turns)]
-        return list(zip(states, states[1:], strict=False))
+        return list(pairwise(states))
 
 
 def dialogue_from(data: dict[str, Any]) -> Dialogue:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from haggle import checks, placeholders
+from haggle import placeholders
 from haggle.config import Record, load_config
 from haggle.ledger import (
     Cart,
@@ -238,9 +238,10 @@ def _taken_at_its_word(session: Session, proposal: Proposal) -> Resolved:
         method.placeholders == "offer" and state.payload == "cart"
     )
     if state.priced:
-        original = _stated(proposal.stated_original, computed if fills else None)
-        sale = _stated(proposal.stated_sale, computed if fills else None)
         cart = {line.item_id: line.quantity for line in items if line.item_id in world.by_id}
+        agreed = session.sale_price if cart == session.cart and state.payload != "cart" else None
+        original = _stated(proposal.stated_original, computed if fills else None)
+        sale = _stated(proposal.stated_sale, (agreed or computed) if fills else None)
         details = ContextDetails(
             context_subtype=proposal.state, items=items, original_price=original, sale_price=sale
         )

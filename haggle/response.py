@@ -42,4 +42,8 @@ class MerchantResponse(Record):
     @property
     def cart(self) -> dict[str, int]:
         """Quantities by item id of the items carried."""
-        return {i.item_id: i.quantity for i in self.context_details.items} if self.context_details else {}
+        return (
+            {i.item_id: i.quantity for i in self.context_details.items}
+            if self.context_details
+            else {}
+        )

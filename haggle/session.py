@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from haggle.chat_template import neutralise_markup
 from haggle.engine import Message
 from haggle.ledger import Cart, total
 from haggle.methods import DEFAULT_METHOD, Method, get_method
@@ -17,7 +18,7 @@ from haggle.prompting import (
 )
 from haggle.response import MerchantResponse
 from haggle.wire import Proposal, encode_compact, to_json
-from haggle.world import World
+from haggle.world import World, plain_number
 
 MAX_EXCHANGES = 12
 
@@ -69,7 +70,9 @@ class Session:
         The compact one names no stock, so it stays that of the opening and prefix caches hold; the
         full one lists quantities and follows the world.
         """
-        stale = self.method.wire == "full" and self._rendered and self._rendered[0] is not self.world
+        stale = (
+            self.method.wire == "full" and self._rendered and self._rendered[0] is not self.world
+        )
         if self._rendered is None or stale:
             world = self._opening if self.method.wire == "compact" else self.world
             self._rendered = (self.world, system_text(world, self.procedure, self.method))
@@ -109,7 +112,8 @@ class Session:
 
     def record(self, utterance: str, answer: str) -> None:
         """Remember an exchange as later turns will see it; call before `settle`."""
-        self.exchanges.append(Exchange(self.note, clean_utterance(utterance), answer))
+        said = neutralise_markup(answer)
+        self.exchanges.append(Exchange(self.note, clean_utterance(utterance), said))
 
     def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
         """Move the ledger on to state `new`; a commit turns the cart into a sale."""
@@ -151,22 +155,30 @@ def answer_text(session: Session, proposal: Proposal, response: MerchantResponse
     """An answer as later turns will see it, in the session's wire format."""
     if session.method.wire == "compact":
         return encode_compact(proposal, session.procedure)
-    return full_json(response)
+    return full_json(response, with_last=4 in session.method.elements)
 
 
-def full_json(response: MerchantResponse) -> str:
-    """The papers' JSON of a finished answer, totals filled in (ASTP Listing 5)."""
-    data: dict[str, object] = {
-        "last_trade_context": response.last_trade_context,
-        "context_reason": response.context_reason,
-        "context_type": response.context_type,
-    }
-    if response.context_details is not None:
-        details = response.context_details.model_dump(exclude_none=True)
-        data["context_details"] = details
-    data |= {
-        "npc_thoughts": response.npc_thoughts,
-        "npc_action": response.npc_action,
-        "npc_dialogue": response.npc_dialogue,
-    }
+def full_json(response: MerchantResponse, with_last: bool = True) -> str:
+    """The papers' JSON of a finished answer, totals filled in (ASTP Listing 5).
+
+    `with_last` is off for methods without Element 4, which never see the field.
+    """
+    data: dict[str, object] = {}
+    if with_last:
+        data["last_trade_context"] = response.last_trade_context
+    data["context_reason"] = response.context_reason
+    data["context_type"] = response.context_type
+    details = response.context_details
+    if details is not None:
+        trade = details.model_dump(exclude_none=True)
+        for line in trade.get("items", []):
+            if "price" in line:
+                line["price"] = plain_number(line["price"])
+        for key in ("original_price", "sale_price"):
+            if key in trade:
+                trade[key] = plain_number(trade[key])
+        data["context_details"] = trade
+    data["npc_thoughts"] = response.npc_thoughts
+    data["npc_action"] = response.npc_action
+    data["npc_dialogue"] = response.npc_dialogue
     return to_json(data)

@@ -72,6 +72,42 @@ def write_json(path: str | Path, data: Any) -> None:
     atomic_write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
+def read_json(path: str | Path) -> Any:
+    """The value in a JSON file. Raises HaggleError naming file and line."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise HaggleError("no such file", where=str(path)) from None
+    except json.JSONDecodeError as error:
+        raise HaggleError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
+
+
+def append_jsonl(path: str | Path, record: Any) -> None:
+    """Add one line to a JSON Lines file and flush it, so that a kill loses at most that line.
+
+    A line torn by an earlier kill is dropped first, so that it cannot swallow the new one.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        if file.tell() and not _ends_line(file):
+            _drop_torn_line(file)
+        file.write((dumps(record) + "\n").encode("utf-8"))
+        file.flush()
+
+
+def _ends_line(file: Any) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return bool(file.read(1) == b"\n")
+
+
+def _drop_torn_line(file: Any) -> None:
+    file.seek(0)
+    whole = file.read()
+    file.truncate(whole.rfind(b"\n") + 1)
+    file.seek(0, os.SEEK_END)
+
+
 def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
     """Write JSON Lines atomically."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:

@@ -30,7 +30,7 @@ class WireError(ValueError):
 class StateShape:
     """One state that may be answered and what its answer carries.
 
-    With `may_clear`, the compact answer may carry `"cart":[]` before `say`: the order is called off.
+    With `may_clear`, the compact answer may carry `"cart":[]` before `say`: all is called off.
     """
 
     name: str

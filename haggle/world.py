@@ -32,7 +32,7 @@ Name = Annotated[
 class Item(Record):
     """Something of this world. `price` (per piece) and `quantity` (stock) only if it is sold."""
 
-    item_id: Annotated[str, Field(min_length=1, max_length=60)]
+    item_id: Annotated[Name, Field(max_length=60)]
     item_name: Name
     price: Price | None = None
     quantity: Annotated[int, Field(ge=0, le=1_000_000)] | None = None

@@ -26,9 +26,9 @@ def load_world(path: str | Path) -> World:
     merchant, persona, location, time, background. Raises HaggleError naming file, field and row.
     """
     path = Path(path)
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         data, rows = _from_csv(path)
-    elif path.suffix in {".yaml", ".yml", ".json"}:
+    elif path.suffix.lower() in {".yaml", ".yml", ".json"}:
         data, rows = read_mapping(path), None
         data.setdefault("name", path.stem)
     else:
@@ -60,9 +60,7 @@ def load_worlds(directory: str | Path) -> dict[str, World]:
     return {path.stem: load_world(path) for path in files}
 
 
-def _where(
-    path: Path, data: dict[str, Any], rows: list[int] | None, error: ValidationError
-) -> str:
+def _where(path: Path, data: dict[str, Any], rows: list[int] | None, error: ValidationError) -> str:
     """File, and the row or item the first problem is in."""
     location = error.errors(include_url=False)[0]["loc"]
     if len(location) < 2 or location[0] != "items" or not isinstance(location[1], int):
@@ -75,21 +73,31 @@ def _where(
     return f"{path}: item {number + 1}" + (f" ({label})" if label else "")
 
 
+def _heading(line: str) -> str:
+    """What a `# key: value` row says, however a spreadsheet quoted or padded it; else nothing."""
+    cells = next(csv.reader([line]), [])
+    if not cells or not cells[0].lstrip().startswith("#"):
+        return ""
+    return ",".join(cells).rstrip(", ").lstrip().removeprefix("#") or " "
+
+
 def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
     """World data of a CSV file, and the line number of each item."""
     lines = read_text(path).splitlines()
     meta: dict[str, str] = {}
     body_start = 0
     for number, line in enumerate(lines):
-        if line.startswith("#"):
-            key, colon, value = line[1:].partition(":")
-            if not colon or key.strip() not in CSV_META:
+        heading = _heading(line)
+        if heading:
+            key, colon, value = heading.partition(":")
+            if colon and key.strip() in CSV_META:
+                meta[key.strip()] = value.strip()
+            elif colon and key.strip().isidentifier():
                 hint = nearest(key.strip(), CSV_META)
                 raise HaggleError(
                     f"unknown heading {key.strip()!r}", where=f"{path}:{number + 1}", hint=hint
                 )
-            meta[key.strip()] = value.strip()
-        elif line.strip():
+        elif line.strip(", "):
             body_start = number
             break
     else:
@@ -108,13 +116,15 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
             line_number = body_start + reader.line_num
             if None in row or None in row.values():
                 raise HaggleError(
-                    f"has another number of cells than the heading ({len(reader.fieldnames or [])})",
+                    f"has not as many cells as the heading ({len(reader.fieldnames or [])})",
                     where=f"{path}:{line_number}",
                 )
             items.append({key: value.strip() for key, value in row.items() if value.strip()})
             rows.append(line_number)
     except csv.Error as error:
-        raise HaggleError(f"not CSV: {error}", where=f"{path}:{body_start + reader.line_num}") from None
+        raise HaggleError(
+            f"not CSV: {error}", where=f"{path}:{body_start + reader.reader.line_num}"
+        ) from None
     world = {
         "name": meta.get("name", path.stem),
         "merchant": {

@@ -221,7 +221,8 @@ def to_gbnf(constraint: WireConstraint) -> str:
 def to_lark(constraint: WireConstraint) -> str:
     """The grammar for llguidance: one lexeme for compact answers, a JSON Schema for full ones."""
     if constraint.wire == "full":
-        return f"start: %json {to_json(to_json_schema(constraint))}\n"
+        spacing = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
+        return f"start: %json {to_json({**to_json_schema(constraint), 'x-guidance': spacing})}\n"
     return "start: /" + to_regex(constraint).replace("/", "\\/") + "/\n"
 
 

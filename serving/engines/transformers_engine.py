@@ -22,6 +22,7 @@ from transformers import (
     StoppingCriteriaList,
     TextIteratorStreamer,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from haggle.chat_template import is_chatml
 from haggle.engine import Generation, GenerationRequest
@@ -30,9 +31,9 @@ from haggle.models import check_safetensors, resolve_base
 from haggle.wire import WireConstraint
 from serving.engines.common import check_output, prompt_text, safe_messages
 from serving.engines.config import EngineConfig
-from serving.grammar import CACHED, to_json_schema, to_regex
+from serving.grammar import CACHED, to_lark
 
-ANYTHING = "(?s:.*)"
+ANYTHING = "start: /(?s:.*)/\n"
 
 
 class TransformersEngine:
@@ -47,6 +48,8 @@ class TransformersEngine:
         base = resolve_base(config.model)
         self.model = base.name if config.adapter is None else f"{base.name}+{config.adapter.name}"
         self.device = _device(config.transformers.device)
+        if not config.verbose:
+            disable_progress_bar()
         self._tokenizer = AutoTokenizer.from_pretrained(base.path)
         self._model = _load(base.path, config.adapter, _dtype(config, self.device), self.device)
         # Sets the padding side and, where a tokenizer has none, the padding token.
@@ -116,16 +119,10 @@ class TransformersEngine:
         """A matcher to copy per answer; copies share what the automaton has learnt so far."""
         from llguidance import LLMatcher
 
-        if constraint is None:
-            processor = self._backend.get_regex_logits_processor(ANYTHING)
-        elif constraint.wire == "compact":
-            processor = self._backend.get_regex_logits_processor(to_regex(constraint))
-        else:
-            import json
-
-            schema = json.dumps(to_json_schema(constraint))
-            processor = self._backend.get_json_schema_logits_processor(schema)
-        matcher = LLMatcher(self._backend.llg_tokenizer, processor.grammar)
+        grammar = ANYTHING if constraint is None else to_lark(constraint)
+        matcher = LLMatcher(
+            self._backend.llg_tokenizer, self._backend.llg.grammar_from("lark", grammar)
+        )
         if error := matcher.get_error():
             raise HaggleError(f"the grammar cannot be compiled: {error}", where=self.name)
         return matcher
@@ -153,7 +150,10 @@ class TransformersEngine:
         processors = LogitsProcessorList()
         if any(request.constraint is not None for request in requests):
             processors.append(
-                RowGrammars([self._matcher(r.constraint).deep_copy() for r in requests])
+                RowGrammars(
+                    [self._matcher(r.constraint).deep_copy() for r in requests],
+                    [r.max_tokens for r in requests],
+                )
             )
         if any(request.temperature > 0 for request in requests):
             processors.append(RowSampling(requests, self.device))
@@ -207,22 +207,25 @@ class RowGrammars(OutlinesLogitsProcessor):
     The mask is applied without torch.compile, which would want a C++ compiler on every machine.
     """
 
-    def __init__(self, matchers: list[Any]) -> None:
+    def __init__(self, matchers: list[Any], limits: list[int]) -> None:
         super().__init__("torch")
         self.matchers = matchers
-        self.started = False
+        self.limits = limits
+        self.step = 0
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
         """Let each matcher take in the last token, then forbid what it cannot continue with."""
         last = input_ids[:, -1].tolist()
         for row, matcher in enumerate(self.matchers):
-            if self.started and not matcher.is_stopped():
+            if self.step >= self.limits[row]:
+                continue  # this row is only padded now
+            if self.step and not matcher.is_stopped():
                 matcher.consume_token(last[row])
             allowed = np.frombuffer(matcher.compute_logit_bias(), dtype=np.uint8) != 0
             forbidden = torch.from_numpy(~allowed).to(logits.device)
             logits[row, : forbidden.shape[0]].masked_fill_(forbidden, -torch.inf)
             logits[row, forbidden.shape[0] :] = -torch.inf
-        self.started = True
+        self.step += 1
         return logits
 
 

@@ -86,6 +86,8 @@ def test_every_label_and_field_is_named_whatever_the_method(render, name):
         assert re.search(rf"context_(sub)?type: {label}$", text, re.MULTILINE), label
     fields = section(text, "RESPONSE_FORMAT")
     assert [fields.count(field) for field in FIELDS] == [1] * len(FIELDS)
+    assert "If context_type is CASUAL or END: leave this field out." in fields
+    assert '"CASUAL", "END", "TRADE".' in fields
     numbers = [int(n) for n in re.findall(r"^(\d)\. ", fields, re.MULTILINE)]
     assert numbers == list(range(0 if 4 in get_method(name).elements else 1, 7))
     assert "<DIALOGUE_HISTORY>\n" not in text  # the history is the user message

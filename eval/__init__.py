@@ -1,0 +1,1 @@
+"""The papers' measures, rerun: experiments, turn cases, metrics, published figures, report."""

@@ -1,0 +1,246 @@
+"""Hand-written turn cases: what does the model answer to this line, after this history?
+
+    haggle eval cases --cases eval/benchmarks/dev.jsonl --worlds eval/benchmarks/worlds \\
+        --engine configs/serve/llamacpp.yaml --guard state --out runs/cases
+
+The format is described in `eval/benchmarks/README.md`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from eval.metrics import percentiles
+from haggle.config import Record, parse
+from haggle.engine import Engine
+from haggle.errors import HaggleError, nearest
+from haggle.merchant import Guard, Merchant
+from haggle.methods import DEFAULT_METHOD, get_method
+from haggle.procedure import load_procedure
+from haggle.records import TurnRecord
+from haggle.replay import PastExchange, replay
+from haggle.session import Session
+from haggle.storage import append_jsonl, read_json, read_jsonl, write_json, write_jsonl
+from haggle.world import World
+from haggle.world_io import load_worlds
+
+
+class Gold(Record):
+    """What counts as right. `carts` and `sale_price` are checked only where given."""
+
+    states: list[str] = Field(min_length=1)
+    carts: list[dict[str, int]] | None = None
+    forbidden_states: list[str] = []
+    sale_price: tuple[float, float] | None = None
+
+
+class Case(Record):
+    """One hand-written turn."""
+
+    id: str
+    world: str
+    history: list[PastExchange] = []
+    player: str
+    gold: Gold
+    tags: list[str] = []
+
+
+def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
+    """Read a cases file. Raises HaggleError naming file, line and field."""
+    path = Path(path)
+    procedure = load_procedure()
+    cases: list[Case] = []
+    seen: set[str] = set()
+    for number, data in enumerate(read_jsonl(path), start=1):
+        where = f"{path}:{number}"
+        case = parse(data, Case, where)
+        if case.world not in worlds:
+            raise HaggleError(
+                f"unknown world {case.world!r}", where=where, hint=nearest(case.world, worlds)
+            )
+        for label in (*case.gold.states, *case.gold.forbidden_states):
+            if label not in procedure.states:
+                hint = nearest(label, procedure.states)
+                raise HaggleError(f"gold: unknown state {label!r}", where=where, hint=hint)
+        for item_id in {i for cart in case.gold.carts or () for i in cart}:
+            if item_id not in worlds[case.world].by_id:
+                hint = nearest(item_id, worlds[case.world].by_id)
+                raise HaggleError(f"gold: unknown item {item_id!r}", where=where, hint=hint)
+        if case.id in seen:
+            raise HaggleError(f"id {case.id!r} stands twice", where=where)
+        seen.add(case.id)
+        _session(case, worlds, DEFAULT_METHOD, where)
+        cases.append(case)
+    if not cases:
+        raise HaggleError("holds no case", where=str(path))
+    return cases
+
+
+def _session(case: Case, worlds: dict[str, World], method: str, where: str) -> Session:
+    session = Session(worlds[case.world], method=get_method(method))
+    try:
+        for exchange in case.history:
+            replay(session, exchange)
+    except HaggleError as error:
+        raise HaggleError(f"history: {error.message}", where=where, hint=error.hint) from None
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What of a case was right. None: not checked for this answer."""
+
+    state: bool
+    cart: bool | None
+    price: bool | None
+    forbidden: bool
+    valid_json: bool
+
+    @property
+    def joint(self) -> bool:
+        """State acceptable, cart and price acceptable where checked, no forbidden state."""
+        return (
+            self.state and self.cart is not False and self.price is not False and not self.forbidden
+        )
+
+    @property
+    def failed(self) -> list[str]:
+        """What failed, by name."""
+        names = {
+            "state": not self.state,
+            "cart": self.cart is False,
+            "price": self.price is False,
+            "forbidden": self.forbidden,
+            "json": not self.valid_json,
+        }
+        return [name for name, bad in names.items() if bad]
+
+
+def judge(case: Case, turn: TurnRecord) -> Verdict:
+    """Hold an answer against the gold of its case."""
+    gold = case.gold
+    priced = load_procedure().states[turn.state].priced
+    details = turn.response.context_details
+    sale = details.sale_price if details is not None and priced else None
+    cart = price = None
+    if gold.carts is not None and priced:
+        cart = turn.response.cart in gold.carts
+    if gold.sale_price is not None and sale is not None:
+        low, high = gold.sale_price
+        price = low <= sale <= high
+    return Verdict(
+        state=turn.state in gold.states,
+        cart=cart,
+        price=price,
+        forbidden=turn.state in gold.forbidden_states,
+        valid_json=turn.valid_json,
+    )
+
+
+def _mean(values: Iterable[bool | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """The rates of a set of cases; a rate without a checked case is None."""
+    return {
+        "n": len(verdicts),
+        "state_accuracy": _mean(v.state for v in verdicts),
+        "cart_accuracy": _mean(v.cart for v in verdicts),
+        "joint_accuracy": _mean(v.joint for v in verdicts),
+        "forbidden_rate": _mean(v.forbidden for v in verdicts),
+        "price_ok_rate": _mean(v.price for v in verdicts),
+        "valid_json_rate": _mean(v.valid_json for v in verdicts),
+    }
+
+
+def run_cases(
+    cases_path: str | Path,
+    worlds_dir: str | Path,
+    engine: Engine,
+    guard: Guard,
+    out: Path,
+    *,
+    method: str = DEFAULT_METHOD,
+    batch: int = 1,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Answer every case and write `metrics.json` and `predictions.jsonl` to `out`.
+
+    Finished cases are kept in `out`, so a killed run resumes. With `batch` 1 latencies are those of
+    a single player; larger batches are faster as a whole.
+    """
+    from rich.progress import track
+
+    worlds = load_worlds(worlds_dir)
+    cases = load_cases(cases_path, worlds)
+    out.mkdir(parents=True, exist_ok=True)
+    identity = {
+        "engine": engine.name, "model": engine.model, "guard": guard, "method": method,
+        "cases": [case.id for case in cases],
+    }  # fmt: skip
+    done = _resume(out, identity)
+    merchant = Merchant(engine, guard)
+    todo = [case for case in cases if case.id not in done]
+    batches = [todo[i : i + batch] for i in range(0, len(todo), batch)]
+    for group in track(batches, "cases", disable=not progress or not batches):
+        sessions = [_session(case, worlds, method, case.id) for case in group]
+        started = time.perf_counter()
+        turns = merchant.reply_batch(
+            [(s, case.player) for s, case in zip(sessions, group, strict=True)]
+        )
+        elapsed = time.perf_counter() - started
+        for case, turn in zip(group, turns, strict=True):
+            record = _prediction(case, turn, elapsed if batch == 1 else turn.latency_s)
+            append_jsonl(out / "progress.jsonl", record)
+            done[case.id] = record
+    records = [done[case.id] for case in cases]
+    verdicts = [
+        judge(case, TurnRecord.model_validate(record["turn"]))
+        for case, record in zip(cases, records, strict=True)
+    ]
+    metrics = score(verdicts)
+    tags = sorted({tag for case in cases for tag in case.tags})
+    metrics["by_tag"] = {
+        tag: score([v for v, case in zip(verdicts, cases, strict=True) if tag in case.tags])
+        for tag in tags
+    }
+    metrics["latency_s"] = percentiles([record["latency_s"] for record in records])
+    metrics |= {"engine": engine.name, "guard": guard, "model": engine.model}
+    write_jsonl(out / "predictions.jsonl", records)
+    write_json(out / "metrics.json", metrics)
+    (out / "progress.jsonl").unlink(missing_ok=True)
+    return metrics
+
+
+def _prediction(case: Case, turn: TurnRecord, latency_s: float) -> dict[str, Any]:
+    verdict = judge(case, turn)
+    return {
+        "id": case.id,
+        "player": case.player,
+        "tags": case.tags,
+        "state": turn.state,
+        "cart": turn.response.cart,
+        "response": turn.response.model_dump(exclude_none=True),
+        "joint": verdict.joint,
+        "failed": verdict.failed,
+        "latency_s": latency_s,
+        "turn": turn.model_dump(),
+    }
+
+
+def _resume(out: Path, identity: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Predictions an interrupted run of the same identity left in `out`."""
+    marker, kept = out / "run.json", out / "progress.jsonl"
+    same = marker.exists() and read_json(marker) == identity
+    if not same:
+        kept.unlink(missing_ok=True)
+        write_json(marker, identity)
+    return {r["id"]: r for r in read_jsonl(kept, drop_torn_tail=True)} if kept.exists() else {}

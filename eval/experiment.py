@@ -1,0 +1,248 @@
+"""Play whole dialogues with scripted players against models, and measure (`haggle eval`).
+
+    haggle eval --config configs/eval/demo.yaml --out runs/eval
+
+Every run of a config meets the same players: the seed fixes who comes in and what is said first.
+"""
+
+from __future__ import annotations
+
+import platform
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field
+
+from data_gen.phrasebook import Split
+from data_gen.play import Play, start_play
+from data_gen.worlds import Shop, sample_shop, shop_of
+from eval.metrics import summarize
+from haggle import __version__
+from haggle.config import Record, load_config
+from haggle.engine import Engine
+from haggle.errors import HaggleError
+from haggle.merchant import Guard, Merchant
+from haggle.methods import DEFAULT_METHOD, get_method
+from haggle.records import SCENARIOS, Dialogue, Scenario
+from haggle.storage import append_jsonl, atomic_write_text, read_jsonl, write_json
+from haggle.world_io import named_world
+
+SAMPLED = "sampled"
+
+
+class RunConfig(Record):
+    """One model under one guard: a line of the report. `engine` is a serve config."""
+
+    name: str
+    engine: str
+    guard: Guard = "state"
+    method: str = DEFAULT_METHOD
+    gguf: Path | None = None
+    adapter: Path | None = None
+
+
+class EvalConfig(Record):
+    """An experiment: every run plays `dialogues` dialogues per scenario with the same seeds.
+
+    `worlds` are shipped names or files; `sampled` draws a random shop of the held-out genres per
+    seed. `batch` dialogues are played side by side.
+    """
+
+    runs: list[RunConfig] = Field(min_length=1)
+    dialogues: Annotated[int, Field(ge=1, le=100_000)] = 20
+    scenarios: list[Scenario] = list(SCENARIOS)
+    worlds: list[str] = Field(default=["frontier_shop", SAMPLED], min_length=1)
+    split: Split = "test"
+    first_seed: Annotated[int, Field(ge=0)] = 0
+    batch: Annotated[int, Field(ge=1)] = 1
+    items: tuple[int, int] = (6, 20)
+
+
+Starter = Callable[[RunConfig], Engine]
+
+
+def load_eval_config(path: str | Path) -> EvalConfig:
+    """An eval config. Raises HaggleError naming file and field."""
+    config = load_config(path, EvalConfig)
+    names = [run.name for run in config.runs]
+    for name in names:
+        if names.count(name) > 1:
+            raise HaggleError(f"two runs are called {name!r}", where=str(path))
+    for run in config.runs:
+        get_method(run.method)
+    for world in config.worlds:
+        if world != SAMPLED:
+            named_world(world)
+    return config
+
+
+def start_engine(run: RunConfig) -> Engine:
+    """The engine of a run: its serve config, with the run's own model files in place."""
+    from serving.engines import load_engine, read_engine_config
+
+    config = read_engine_config(run.engine)
+    own = {k: v for k, v in {"gguf": run.gguf, "adapter": run.adapter}.items() if v is not None}
+    return load_engine(config.model_copy(update=own))
+
+
+def make_play(config: EvalConfig, scenario: Scenario, seed: int, method: str) -> Play:
+    """The dialogue of a seed: the same shop, player and first line whatever the model."""
+    name = config.worlds[seed % len(config.worlds)]
+    if name == SAMPLED:
+        rng = random.Random(f"eval/{seed}")
+        shop: Shop = sample_shop(rng, config.split, config.items, invented=0.2)
+    else:
+        shop = shop_of(named_world(name))
+    play = start_play(shop, scenario, seed, config.split, get_method(method))
+    if scenario == SCENARIOS[0] and name != SAMPLED:
+        world = shop.world
+        play.player.sellable = len(world.inventory) / len(world.items)
+    return play
+
+
+def play_batch(plays: Sequence[Play], merchant: Merchant, done: Callable[[Play], None]) -> None:
+    """Play dialogues side by side, a round at a time; `done` is told of each that ends."""
+    open_plays = list(plays)
+    while open_plays:
+        lines = [(play, play.next_line()) for play in open_plays]
+        for play, line in lines:
+            if line is None:
+                done(play)
+        going = [(play, line) for play, line in lines if line is not None]
+        goals = [play.goal() for play, _ in going]
+        turns = merchant.reply_batch([(play.session, line) for play, line in going])
+        for (play, _), turn, goal in zip(going, turns, goals, strict=True):
+            play.add(turn, goal)
+        open_plays = [play for play, _ in going]
+
+
+def run_experiment(
+    config: EvalConfig, out: Path, *, start: Starter = start_engine, progress: bool = True
+) -> dict[str, Any]:
+    """Play every run, write dialogues, metrics.json and report.html to `out`, return the metrics.
+
+    Finished dialogues are kept: an interrupted experiment resumes. Raises HaggleError when `out`
+    holds another experiment.
+    """
+    from eval.report import write_report
+
+    _claim(config, out)
+    results = []
+    for run in config.runs:
+        per_scenario = {
+            scenario: _play_scenario(config, run, scenario, out, start, progress)
+            for scenario in config.scenarios
+        }
+        dialogues = [d for group in per_scenario.values() for d in group]
+        results.append(
+            {
+                "run": run.model_dump(mode="json"),
+                "model": _model_of(out, run),
+                "scenarios": {name: summarize(group) for name, group in per_scenario.items()},
+                "all": summarize(dialogues),
+            }
+        )
+    metrics = {
+        "version": __version__,
+        "config": config.model_dump(mode="json"),
+        "machine": machine(),
+        "results": results,
+    }
+    write_json(out / "metrics.json", metrics)
+    write_report(metrics, out / "report.html")
+    return metrics
+
+
+def machine() -> dict[str, Any]:
+    """What a figure was measured on."""
+    import os
+
+    return {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "python": sys.version.split()[0],
+    }
+
+
+def _claim(config: EvalConfig, out: Path) -> None:
+    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=True)
+    marker = out / "config.resolved.yaml"
+    if marker.exists() and marker.read_text(encoding="utf-8") != text:
+        raise HaggleError(
+            "holds another experiment", where=str(out), hint="choose another --out or delete it"
+        )
+    atomic_write_text(marker, text)
+
+
+def _play_scenario(
+    config: EvalConfig, run: RunConfig, scenario: Scenario, out: Path, start: Starter,
+    progress: bool,
+) -> list[Dialogue]:  # fmt: skip
+    """Dialogues of one run and scenario; those a former call finished are read, not played."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    path = out / run.name / f"{scenario}.jsonl"
+    seeds = range(config.first_seed, config.first_seed + config.dialogues)
+    kept = read_jsonl(path, drop_torn_tail=True) if path.exists() else []
+    finished = {d.seed: d for d in map(Dialogue.model_validate, kept)}
+    todo = [seed for seed in seeds if seed not in finished]
+    if todo:
+        engine = _engine(run, out, start)
+        merchant = Merchant(engine, run.guard)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, disable=not progress) as bar:
+            task = bar.add_task(
+                f"{run.name}: {scenario}", total=len(seeds), completed=len(finished)
+            )
+
+            def done(play: Play) -> None:
+                dialogue = play.dialogue(merchant)
+                append_jsonl(path, dialogue.model_dump())
+                finished[dialogue.seed] = dialogue
+                bar.advance(task)
+
+            for first in range(0, len(todo), config.batch):
+                group = todo[first : first + config.batch]
+                plays = [make_play(config, scenario, seed, run.method) for seed in group]
+                play_batch(plays, merchant, done)
+    return [finished[seed] for seed in seeds]
+
+
+_ENGINES: dict[str, Engine] = {}
+
+
+def _engine(run: RunConfig, out: Path, start: Starter) -> Engine:
+    """The engine of a run; one stays loaded, so runs of the same model share it."""
+    key = f"{run.engine}|{run.gguf}|{run.adapter}|{id(start)}"
+    if key not in _ENGINES:
+        close_engines()
+        _ENGINES[key] = start(run)
+    engine = _ENGINES[key]
+    write_json(out / run.name / "engine.json", {"engine": engine.name, "model": engine.model})
+    return engine
+
+
+def close_engines() -> None:
+    """Free the model that is loaded."""
+    for engine in _ENGINES.values():
+        engine.close()
+    _ENGINES.clear()
+
+
+def _model_of(out: Path, run: RunConfig) -> str:
+    from haggle.storage import read_json
+
+    path = out / run.name / "engine.json"
+    return str(read_json(path)["model"]) if path.exists() else run.engine

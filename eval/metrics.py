@@ -1,0 +1,166 @@
+"""The measures of the ASTP and SIBP papers, and those of label accuracy, over dialogues."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from haggle.procedure import Procedure, load_procedure
+from haggle.records import Dialogue, TurnRecord
+
+Rate = dict[str, Any]
+
+
+def rate(passed: int, total: int) -> Rate:
+    """A proportion with its 95% Wilson interval: `value`, `n`, `passed`, `low`, `high`.
+
+    Without observations the value and interval are None.
+    """
+    from scipy.stats import binomtest
+
+    if total == 0:
+        return {"value": None, "n": 0, "passed": 0, "low": None, "high": None}
+    interval = binomtest(passed, total).proportion_ci(0.95, method="wilson")
+    return {
+        "value": passed / total,
+        "n": total,
+        "passed": passed,
+        "low": float(interval.low),
+        "high": float(interval.high),
+    }
+
+
+def share(outcomes: Iterable[bool]) -> Rate:
+    """The rate of true outcomes."""
+    values = list(outcomes)
+    return rate(sum(values), len(values))
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float | None]:
+    """`p50` and `p95` by linear interpolation; None without values."""
+    if not values:
+        return {"p50": None, "p95": None}
+    ordered = sorted(values)
+
+    def at(q: float) -> float:
+        position = q * (len(ordered) - 1)
+        low = int(position)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+    return {"p50": at(0.5), "p95": at(0.95)}
+
+
+def spread(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean and standard deviation, as the papers give tokens and time."""
+    if not values:
+        return {"mean": None, "sd": None}
+    sd = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {"mean": statistics.fmean(values), "sd": sd}
+
+
+def stcr(dialogues: Sequence[Dialogue], procedure: Procedure | None = None) -> Rate:
+    """State transition compliance rate (ASTP, State Transition Compliance).
+
+    Of the dialogues that reach a critical state (COMMIT_SALE), the share in which every time was
+    preceded by its mandatory state (FINAL_CHECK).
+    """
+    procedure = procedure or load_procedure()
+    critical = {c.state: set(c.only_after) for c in procedure.critical}
+    outcomes = []
+    for dialogue in dialogues:
+        entered = [turn for turn in dialogue.turns if turn.state in critical]
+        if entered:
+            outcomes.append(all(turn.last in critical[turn.state] for turn in entered))
+    return share(outcomes)
+
+
+def _critical() -> set[str]:
+    return {c.state for c in load_procedure().critical}
+
+
+def _priced(turn: TurnRecord) -> bool:
+    details = turn.response.context_details
+    return details is not None and details.original_price is not None
+
+
+def price_true(turn: TurnRecord) -> bool:
+    """The total stated is the sum of the items, and no untrue number is spoken."""
+    return not {"price", "numbers"} & set(turn.failed)
+
+
+def price_accuracy(turns: Sequence[TurnRecord], procedure: Procedure | None = None) -> Rate:
+    """Price accuracy (ASTP, Table 2), apart for OFFER_SELL (`offer`) and the others (`others`)."""
+    procedure = procedure or load_procedure()
+    offers = {name for name, state in procedure.states.items() if state.payload == "cart"}
+    states = {name for name, state in procedure.states.items() if state.priced}
+    return {
+        "offer": share(price_true(t) and _priced(t) for t in turns if t.state in offers),
+        "others": share(price_true(t) and _priced(t) for t in turns if t.state in states - offers),
+    }
+
+
+def sirr(turns: Sequence[TurnRecord]) -> Rate:
+    """Sellable item response rate (SIBP 4.3): trade answers that carry items, all of them sold."""
+    trade = [turn for turn in turns if turn.response.context_type == "TRADE"]
+    return share(
+        bool(t.response.context_details and t.response.context_details.items)
+        and "sellable" not in t.failed
+        for t in trade
+    )
+
+
+def transition_counts(dialogues: Sequence[Dialogue]) -> dict[str, dict[str, int]]:
+    """How often each state follows each (ASTP, Figure 4); the first row is `Start`."""
+    counts = Counter(pair for dialogue in dialogues for pair in dialogue.transitions())
+    labels = ["Start", *load_procedure().states]
+    return {a: {b: counts[a, b] for b in labels[1:]} for a in labels}
+
+
+def accuracy(turns: Sequence[TurnRecord]) -> dict[str, Rate]:
+    """State, cart and joint accuracy against what the scripted player really asked for.
+
+    The cart is compared where either side holds one; joint means state and ledger both right.
+    """
+    judged = [turn for turn in turns if turn.goal_state is not None]
+    carts = [turn for turn in judged if turn.goal_cart or turn.cart]
+    return {
+        "state": share(t.state == t.goal_state for t in judged),
+        "cart": share(t.cart == t.goal_cart for t in carts),
+        "joint": share(t.state == t.goal_state and t.cart == t.goal_cart for t in judged),
+    }
+
+
+def summarize(dialogues: Sequence[Dialogue]) -> dict[str, Any]:
+    """Every measure of a set of dialogues, rates with N and 95% interval."""
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    names = {f for t in turns for f in (*t.proposed_failed, *t.failed)}
+    return {
+        "dialogues": len(dialogues),
+        "turns": len(turns),
+        "rounds": spread([float(len(d.turns)) for d in dialogues]),
+        "reached_commit": share(any(t.state in _critical() for t in d.turns) for d in dialogues),
+        "stcr": stcr(dialogues),
+        "price_accuracy": price_accuracy(turns),
+        "sirr": sirr(turns),
+        "valid_json": share(turn.valid_json for turn in turns),
+        "inference_consistency": share(t.reported_last == t.last for t in turns),
+        "accuracy": accuracy(turns),
+        "by_act": {
+            act: accuracy([t for t in turns if t.act == act])["joint"]
+            for act in sorted({t.act for t in turns if t.act})
+        },
+        "completion_tokens": spread([float(t.usage.completion_tokens) for t in turns]),
+        "prompt_tokens": spread([float(t.usage.prompt_tokens) for t in turns]),
+        "thought_tokens": spread([float(t.usage.thought_tokens) for t in turns]),
+        "latency_s": {
+            **percentiles([t.latency_s for t in turns]),
+            **spread([t.latency_s for t in turns]),
+        },
+        "proposed_failed": {n: sum(n in t.proposed_failed for t in turns) for n in sorted(names)},
+        "failed": {n: sum(n in t.failed for t in turns) for n in sorted(names)},
+        "interventions": dict(Counter(i for t in turns for i in t.interventions)),
+        "transitions": transition_counts(dialogues),
+    }

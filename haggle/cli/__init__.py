@@ -1,0 +1,245 @@
+"""The `haggle` command. Rooms are imported inside the commands, so that `--help` is instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from haggle.errors import HaggleError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Small language models as merchants that a game can trust.",
+)
+eval_app = typer.Typer(
+    invoke_without_command=True, help="Measure models: whole dialogues, or hand-written turns."
+)
+app.add_typer(eval_app, name="eval")
+
+Engine_ = Annotated[
+    str, typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file.")
+]
+Guard_ = Annotated[str, typer.Option("--guard", help="off, schema or state.")]
+Gguf = Annotated[Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+
+
+@app.command()
+def generate(
+    config: Annotated[str, typer.Option(help="A data config (name or file).")] = "default",
+    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/data/default"),
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Number of train dialogues.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed instead of the config's.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write labelled trading dialogues as JSONL and Parquet; resumes."""
+    from data_gen.generate import generate as run
+    from data_gen.generate import override
+    from haggle.config import named_config
+
+    path = named_config("data", config)
+    print_table("generated", run(override(path, train=n, seed=seed), out, progress=not quiet))
+
+
+@app.command()
+def train(
+    config: Annotated[str, typer.Option(help="A train config (name or file).")],
+    dataset: Annotated[Path | None, typer.Option(help="Data set instead of the config's.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Output instead of the config's.")] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option(help="Stop and save after this time.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do not resume from a checkpoint.")
+    ] = False,
+) -> None:
+    """Fit a small model to the dialogues with LoRA; resumes."""
+    from haggle.config import named_config
+    from training.config import load_train_config
+    from training.sft import train as run
+
+    changes = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
+    loaded = load_train_config(named_config("train", config))
+    loaded = loaded.model_copy(update={k: v for k, v in changes.items() if v is not None})
+    print_table("trained", run(loaded, resume=not fresh))
+
+
+@app.command()
+def export(
+    adapter: Annotated[Path, typer.Argument(help="Directory of the trained adapter.")],
+    out: Annotated[Path, typer.Option(help="Directory to write to.")],
+    base: Annotated[str | None, typer.Option(help="Base model instead of the adapter's.")] = None,
+    verify: Annotated[bool, typer.Option(help="Reload every file and compare logits.")] = True,
+) -> None:
+    """Write adapter, merged safetensors and merged GGUF (8 and 4 bit), each verified."""
+    from training.export import export as run
+
+    print_table("exported", run(adapter, out, base=base, verify=verify))
+
+
+@app.command()
+def chat(
+    world: Annotated[str, typer.Option(help="A shop: name or YAML, JSON, CSV file.")] = (
+        "frontier_shop"
+    ),
+    engine: Engine_ = "llamacpp",
+    guard: Guard_ = "state",
+    gguf: Gguf = None,
+    method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
+) -> None:
+    """Talk to a merchant in the terminal."""
+    from haggle.merchant import check_guard
+    from haggle.methods import get_method
+    from haggle.world_io import named_world
+    from serving.chat import chat as run
+
+    level, shop = check_guard(guard), named_world(world)
+    get_method(method)
+    run(shop, _engine(engine, gguf), level, method=method)
+
+
+@eval_app.callback()
+def evaluate(
+    context: typer.Context,
+    config: Annotated[str, typer.Option(help="An eval config (name or file).")] = "default",
+    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/eval/default"),
+    dialogues: Annotated[int | None, typer.Option(help="Dialogues per scenario and run.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Play dialogues against models and write dialogues, metrics.json and report.html; resumes."""
+    if context.invoked_subcommand is not None:
+        return
+    from eval.experiment import load_eval_config, run_experiment
+    from haggle.config import named_config
+
+    loaded = load_eval_config(named_config("eval", config))
+    if dialogues is not None:
+        loaded = loaded.model_copy(update={"dialogues": dialogues})
+    metrics = run_experiment(loaded, out, progress=not quiet)
+    print_experiment(metrics)
+    typer.echo(f"report: {out / 'report.html'}")
+
+
+@eval_app.command()
+def cases(
+    cases: Annotated[Path, typer.Option(help="Cases, one JSON object a line.")],
+    worlds: Annotated[Path, typer.Option(help="Directory of their worlds.")],
+    out: Annotated[Path, typer.Option(help="Directory to write to.")],
+    engine: Engine_ = "llamacpp",
+    guard: Guard_ = "state",
+    gguf: Gguf = None,
+    method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
+    batch: Annotated[int, typer.Option(min=1, help="Cases at once; 1 for honest latencies.")] = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Answer hand-written turns and write metrics.json and predictions.jsonl; resumes."""
+    from eval.cases import load_cases, run_cases
+    from haggle.merchant import check_guard
+    from haggle.methods import get_method
+    from haggle.world_io import load_worlds
+
+    level = check_guard(guard)
+    get_method(method)
+    load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
+    loaded = _engine(engine, gguf)
+    try:
+        metrics = run_cases(
+            cases, worlds, loaded, level, out, method=method, batch=batch, progress=not quiet
+        )
+    finally:
+        loaded.close()
+    print_table("cases", {k: v for k, v in metrics.items() if k != "by_tag"})
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/demo"),
+    train_minutes: Annotated[float, typer.Option(help="Minutes of training.")] = 5.0,
+    dialogues: Annotated[int, typer.Option(help="Dialogues per scenario and run.")] = 4,
+) -> None:
+    """The whole pipeline, small: generate, train, export, evaluate, report; resumes."""
+    from haggle.cli.demo import run_demo
+
+    run_demo(out, train_minutes=train_minutes, dialogues=dialogues)
+
+
+def _engine(engine: str, gguf: Path | None) -> Any:
+    from serving.engines import load_engine, read_engine_config
+
+    config = read_engine_config(engine)
+    return load_engine(config.model_copy(update={"gguf": gguf} if gguf else {}))
+
+
+def print_table(title: str, values: Any) -> None:
+    """Print a flat or nested result as a table of keys and values."""
+    from dataclasses import asdict, is_dataclass
+
+    from rich.console import Console
+    from rich.table import Table
+
+    if is_dataclass(values) and not isinstance(values, type):
+        values = asdict(values)
+    elif hasattr(values, "model_dump"):
+        values = values.model_dump(mode="json")
+    table = Table(title=title, show_header=False)
+    for key, value in values.items():
+        table.add_row(str(key), _shown(value))
+    Console().print(table)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items())
+    return str(value)
+
+
+def print_experiment(metrics: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="evaluation (all scenarios)")
+    columns = ("run", "guard", "STCR", "price OS", "price others", "SIRR", "valid JSON", "state",
+               "cart", "joint", "p50 s")  # fmt: skip
+    for column in columns:
+        table.add_column(column)
+    for result in metrics["results"]:
+        m = result["all"]
+        rates = (
+            m["stcr"], m["price_accuracy"]["offer"], m["price_accuracy"]["others"], m["sirr"],
+            m["valid_json"], m["accuracy"]["state"], m["accuracy"]["cart"], m["accuracy"]["joint"],
+        )  # fmt: skip
+        table.add_row(
+            result["run"]["name"], result["run"]["guard"], *map(_rate, rates),
+            _shown(m["latency_s"]["p50"]),
+        )  # fmt: skip
+    Console().print(table)
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    if rate["value"] is None:
+        return "n/a"
+    return f"{100 * rate['value']:.1f}% ({rate['n']})"
+
+
+def main() -> None:
+    """Run the command; what a person can act on is printed without a traceback."""
+    import sys
+
+    try:
+        app()
+    except HaggleError as error:
+        typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; run the same command again to go on", err=True)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Talk to a merchant in the terminal (`haggle chat`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from haggle.engine import Engine
+from haggle.merchant import Guard, Merchant
+from haggle.methods import DEFAULT_METHOD, get_method
+from haggle.placeholders import ALL
+from haggle.records import TurnRecord
+from haggle.session import Session
+from haggle.world import World, money
+
+QUIT = {"/quit", "/exit", "/q"}
+SAY = '"say":"'
+
+
+def shop_table(world: World) -> Table:
+    """The shelves of a shop: names, prices, stock."""
+    table = Table(title=f"{world.merchant.name}: {world.situation.location}", title_style="bold")
+    table.add_column("item")
+    table.add_column(f"price ({world.currency})", justify="right")
+    table.add_column("left", justify="right")
+    for item in world.inventory:
+        table.add_row(item.item_name, money(item.price or 0), str(item.quantity))
+    return table
+
+
+def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
+    """Of a compact answer that streams in, the words of its spoken line.
+
+    Held back at a placeholder: from there on only the finished turn knows what is said.
+    """
+    seen, shown = "", 0
+    for piece in pieces:
+        seen += piece
+        start = seen.find(SAY)
+        if start < 0:
+            continue
+        line = seen[start + len(SAY) :]
+        end = line.find('"')
+        line = line if end < 0 else line[:end]
+        held = min((i for i in (line.find("_"), *map(line.find, ALL)) if i >= 0), default=len(line))
+        if held > shown:
+            yield line[shown:held]
+            shown = held
+
+
+def status(turn: TurnRecord, session: Session, seconds: float) -> str:
+    """State, cart, price and time of a turn in one line."""
+    cart = ", ".join(f"{n} x {session.world.by_id[i].item_name}" for i, n in turn.cart.items())
+    price = f" = {money(session.sale_price)} {session.world.currency}" if session.sale_price else ""
+    repaired = f"  [repaired: {', '.join(turn.interventions)}]" if turn.interventions else ""
+    tokens = f"{turn.usage.completion_tokens} tokens" if turn.usage.completion_tokens else ""
+    held = f"cart: {cart}{price}" if cart else "cart: empty"
+    return (
+        f"{turn.last or 'start'} -> {turn.state}  |  {held}  |  {seconds:.2f} s {tokens}{repaired}"
+    )
+
+
+def chat(
+    world: World,
+    engine: Engine,
+    guard: Guard,
+    *,
+    method: str = DEFAULT_METHOD,
+    console: Console | None = None,
+) -> Session:
+    """Run a conversation until the player quits (`/quit`, end of input) or the merchant ends it."""
+    console = console or Console()
+    session = Session(world, method=get_method(method))
+    merchant = Merchant(engine, guard)
+    console.print(shop_table(world))
+    console.print(
+        f"[dim]{engine.name}, {engine.model}, guard {guard}. /shop lists, /quit leaves.[/]"
+    )
+    warm = getattr(engine, "warm", None)
+    if warm is not None:
+        with console.status("the merchant looks up"):
+            warm(session.messages())
+    while True:
+        try:
+            text = console.input("\n[bold cyan]you[/] > ")
+        except (EOFError, KeyboardInterrupt):
+            break
+        if text.strip() in QUIT:
+            break
+        if text.strip() == "/shop":
+            console.print(shop_table(session.world))
+            continue
+        say_turn(merchant, session, text, console)
+        if session.state == "END":
+            break
+    for sale in session.sales:
+        bought = ", ".join(f"{n} x {world.by_id[i].item_name}" for i, n in sale.items.items())
+        console.print(f"[green]bought:[/] {bought} for {money(sale.price)} {world.currency}")
+    return session
+
+
+def say_turn(merchant: Merchant, session: Session, text: str, console: Console) -> TurnRecord:
+    """Stream one answer to the console, then the line as it stands and where the trade is."""
+    started = time.perf_counter()
+    finished: list[TurnRecord] = []
+
+    def pieces() -> Iterator[str]:
+        for piece in merchant.stream(session, text):
+            if isinstance(piece, TurnRecord):
+                finished.append(piece)
+            else:
+                yield piece
+
+    name = session.world.merchant.name
+    console.print(f"[bold yellow]{escape(name)}[/] > ", end="")
+    shown = ""
+    for words in spoken_pieces(pieces()):
+        console.print(escape(words), end="", highlight=False)
+        shown += words
+    turn = finished[0]
+    line = turn.response.npc_dialogue
+    if line.startswith(shown):
+        console.print(escape(line[len(shown) :]), highlight=False)
+    else:
+        console.print(f"\n{escape(name)} > {escape(line)}", highlight=False)
+    console.print(f"[dim]{escape(status(turn, session, time.perf_counter() - started))}[/]")
+    return turn

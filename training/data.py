@@ -1,0 +1,333 @@
+"""Read dialogue datasets and turn them into token ids with a loss weight for each token.
+
+A dataset is a directory with `train.jsonl` or `train.parquet` (as `haggle data` writes it), or one
+such file. Each row has `messages`: a list of {role, content}; other columns are left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from haggle.chat_template import is_chatml, training_template
+from haggle.errors import HaggleError
+from haggle.records import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+IGNORED = -100
+ROLES = ("system", "user", "assistant")
+SPOKEN_KEY = '"say":"'
+Messages = list[dict[str, str]]
+Overlong = Literal["cut", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One dialogue in tokens. `weights` is 0 where the model is not to learn, else above 0."""
+
+    ids: list[int]
+    weights: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedData:
+    """Examples ready to train on, and what happened to those that were too long."""
+
+    examples: list[Example]
+    cut: int
+    dropped: int
+    sha256: str
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(example.ids) for example in self.examples)
+
+    @property
+    def supervised(self) -> int:
+        return sum(weight > 0 for example in self.examples for weight in example.weights)
+
+    def describe(self) -> str:
+        """One line for people: sizes, and how many dialogues were cut or dropped."""
+        return (
+            f"{len(self.examples):,} dialogues, {self.tokens:,} tokens, {self.supervised:,} of them "
+            f"supervised; {self.cut} cut and {self.dropped} dropped as too long"
+        )
+
+
+def dataset_file(path: str | Path) -> Path:
+    """The file to train on: `path` itself, or `train.parquet`/`train.jsonl` in that directory."""
+    path = Path(path)
+    if path.is_file():
+        return path
+    for name in ("train.parquet", "train.jsonl"):
+        if (path / name).is_file():
+            return path / name
+    if not path.exists():
+        raise HaggleError("no such dataset", where=str(path), hint="make one with `haggle data`")
+    raise HaggleError(
+        "holds no train.parquet or train.jsonl",
+        where=str(path),
+        hint="make a dataset with `haggle data`, or name a .jsonl or .parquet file",
+    )
+
+
+def read_dialogues(path: str | Path) -> list[Messages]:
+    """The `messages` of every row. Raises HaggleError naming file and row of the first bad one."""
+    file = dataset_file(path)
+    rows = _parquet_rows(file) if file.suffix == ".parquet" else _jsonl_rows(file)
+    dialogues = [_checked(row, f"{file}: row {number}") for number, row in enumerate(rows, 1)]
+    if not dialogues:
+        raise HaggleError("dataset is empty", where=str(file), hint="generate more dialogues")
+    return dialogues
+
+
+def _jsonl_rows(file: Path) -> Iterator[Any]:
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise HaggleError(f"not JSON: {error}", where=f"{file}: row {number}") from None
+
+
+def _parquet_rows(file: Path) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise HaggleError(
+            f"not a whole Parquet file: {str(error).splitlines()[0]}",
+            where=str(file),
+            hint="generate or copy it again",
+        ) from None
+    names = table.schema_arrow.names
+    if "messages" not in names:
+        raise HaggleError(
+            "column 'messages' is missing", where=str(file), hint="columns: " + ", ".join(names)
+        )
+    columns = [name for name in ("schema_version", "messages") if name in names]
+    for batch in table.iter_batches(columns=columns):
+        yield from batch.to_pylist()
+
+
+def _checked(row: Any, where: str) -> Messages:
+    if not isinstance(row, dict):
+        raise HaggleError("a row must be an object", where=where)
+    version = row.get("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise HaggleError(
+            f"schema_version {version!r} is unknown",
+            where=where,
+            hint=f"this program reads version {SCHEMA_VERSION}: generate the dataset again",
+        )
+    messages = row.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise HaggleError(
+            "'messages' must be a list of {role, content}",
+            where=where,
+            hint="keys of the row: " + ", ".join(map(str, row)),
+        )
+    for index, message in enumerate(messages):
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in ROLES or (role == "system" and index > 0):
+            raise HaggleError(
+                f"messages[{index}].role is {role!r}",
+                where=where,
+                hint="use system (first only), user or assistant",
+            )
+        if not isinstance(message.get("content"), str):
+            raise HaggleError(f"messages[{index}].content is not a text", where=where)
+    if not any(message["role"] == "assistant" for message in messages):
+        raise HaggleError("no assistant message to learn from", where=where)
+    return [{"role": m["role"], "content": m["content"]} for m in messages]
+
+
+def marked_template(tokenizer: PreTrainedTokenizerBase) -> str:
+    """A chat template with generation marks that renders as serving does for this tokenizer."""
+    own = tokenizer.chat_template
+    if is_chatml(own if isinstance(own, str) else None):
+        return training_template()
+    if isinstance(own, str) and "{% generation" in own.replace("{%-", "{%"):
+        return own
+    from trl.chat_template_utils import get_training_chat_template
+
+    try:
+        template = get_training_chat_template(tokenizer)
+    except ValueError:
+        template = None
+    if template is None:
+        raise HaggleError(
+            "the base model's chat template is unknown",
+            hint="use a ChatML model, or add {% generation %} marks to its chat_template.jinja",
+        )
+    return str(template)
+
+
+def tokenize(
+    dialogues: Sequence[Messages],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_length: int,
+    overlong: Overlong = "cut",
+    spoken_weight: float = 1.0,
+) -> TokenizedData:
+    """Tokenize whole dialogues; each answer and its end of turn carry weight, all else none.
+
+    A dialogue above `max_length` tokens is cut behind its last answer that fits, or dropped.
+    `spoken_weight` is the weight of the spoken line's tokens (the decision has 1).
+    """
+    template = marked_template(tokenizer)
+    examples, cut, dropped = [], 0, 0
+    digest = hashlib.sha256()
+    for messages in dialogues:
+        ids, mask = encode(messages, tokenizer, template)
+        if len(ids) > max_length:
+            keep = _last_whole_turn(mask, max_length) if overlong == "cut" else 0
+            if keep == 0:
+                dropped += 1
+                continue
+            cut += 1
+            ids, mask = ids[:keep], mask[:keep]
+        weights = [float(bit) for bit in mask]
+        if spoken_weight != 1.0:
+            _weigh_spoken(ids, weights, tokenizer, spoken_weight)
+        examples.append(Example(ids, weights))
+        digest.update(repr((ids, weights)).encode())
+    if not examples:
+        raise HaggleError(
+            f"no dialogue has a whole turn within max_length={max_length}", hint="raise max_length"
+        )
+    return TokenizedData(examples, cut, dropped, digest.hexdigest())
+
+
+def encode(
+    messages: Messages, tokenizer: PreTrainedTokenizerBase, template: str
+) -> tuple[list[int], list[int]]:
+    """Token ids of a dialogue and a mask that is 1 on answers and their end of turn."""
+    output = tokenizer.apply_chat_template(
+        messages,
+        chat_template=template,
+        tokenize=True,
+        return_dict=True,
+        return_assistant_tokens_mask=True,
+    )
+    return list(output["input_ids"]), list(output["assistant_masks"])
+
+
+def _last_whole_turn(mask: Sequence[int], limit: int) -> int:
+    """Length of the longest prefix within `limit` that ends with a whole answer; 0 if none."""
+    for end in range(min(limit, len(mask)), 0, -1):
+        if mask[end - 1] and (end == len(mask) or not mask[end]):
+            return end
+    return 0
+
+
+def _weigh_spoken(
+    ids: Sequence[int],
+    weights: list[float],
+    tokenizer: PreTrainedTokenizerBase,
+    spoken_weight: float,
+) -> None:
+    """Lower the weight between the spoken line's opening quote and the end of its answer."""
+    start = 0
+    while start < len(ids):
+        if not weights[start]:
+            start += 1
+            continue
+        end = start
+        while end < len(ids) and weights[end]:
+            end += 1
+        pieces = [tokenizer.decode([token]) for token in ids[start:end]]
+        opening = "".join(pieces).find(SPOKEN_KEY)
+        if opening >= 0:
+            position, inside_from = 0, opening + len(SPOKEN_KEY)
+            # The closing brace and the end of turn stay at full weight: they end the answer.
+            for offset, piece in enumerate(pieces[:-2]):
+                if position >= inside_from:
+                    weights[start + offset] = spoken_weight
+                position += len(piece)
+        start = end
+
+
+@dataclass(frozen=True, slots=True)
+class Collator:
+    """Pads a batch on the right, so that causal attention needs no padding mask."""
+
+    pad_id: int
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        import torch
+
+        width = max(len(row["input_ids"]) for row in rows)
+        ids = torch.full((len(rows), width), self.pad_id, dtype=torch.long)
+        labels = torch.full((len(rows), width), IGNORED, dtype=torch.long)
+        weights = torch.zeros((len(rows), width), dtype=torch.float32)
+        for index, row in enumerate(rows):
+            length = len(row["input_ids"])
+            ids[index, :length] = torch.tensor(row["input_ids"])
+            labels[index, :length] = torch.tensor(row["labels"])
+            weights[index, :length] = torch.tensor(row["loss_weights"])
+        return {"input_ids": ids, "labels": labels, "loss_weights": weights}
+
+
+def to_columns(examples: Sequence[Example]) -> dict[str, list[Any]]:
+    """The columns the trainer reads: input_ids, labels (-100 where ignored), loss_weights."""
+    return {
+        "input_ids": [example.ids for example in examples],
+        "labels": [
+            [t if w > 0 else IGNORED for t, w in zip(e.ids, e.weights, strict=True)]
+            for e in examples
+        ],
+        "loss_weights": [example.weights for example in examples],
+    }
+
+
+class BucketSampler:
+    """Row numbers in an order in which each run of `batch_size` rows has similar lengths.
+
+    The order depends on seed and epoch alone, so a resumed run sees the same batches. The odd
+    batch, if any, comes last, as the data loader cuts batches from the front.
+    """
+
+    POOL_BATCHES = 50
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        self.lengths = list(lengths)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        rng = random.Random(f"{self.seed}/{self.epoch}")
+        order = list(range(len(self.lengths)))
+        rng.shuffle(order)
+        odd = len(order) % self.batch_size
+        tail = order[len(order) - odd :]
+        order = order[: len(order) - odd]
+        batches: list[list[int]] = []
+        pool = self.batch_size * self.POOL_BATCHES
+        for first in range(0, len(order), pool):
+            part = sorted(order[first : first + pool], key=lambda row: self.lengths[row])
+            batches += [part[i : i + self.batch_size] for i in range(0, len(part), self.batch_size)]
+        rng.shuffle(batches)
+        if tail:
+            batches.append(tail)
+        return (row for batch in batches for row in batch)
