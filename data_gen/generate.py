@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,11 +22,11 @@ from data_gen.play import Play, play_oracle, start_play
 from data_gen.worlds import sample_shop
 from haggle import __version__
 from haggle.config import Record, load_config, parse
-from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
 from haggle.merchant import Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import SCENARIOS, SCHEMA_VERSION, Dialogue
+from haggle.scripted import NullEngine
 from haggle.storage import (
     atomic_path,
     atomic_write_text,
@@ -53,22 +52,6 @@ class DataConfig(Record):
     method: str = DEFAULT_METHOD
 
 
-class Oracle:
-    """The engine name under which scripted answers are recorded; it is never asked to generate."""
-
-    name = "oracle"
-    model = "scripted"
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        raise NotImplementedError("the oracle answers through play_oracle")
-
-    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
-        raise NotImplementedError("the oracle answers through play_oracle")
-
-    def close(self) -> None:
-        return None
-
-
 def load_data_config(path: str | Path) -> DataConfig:
     """A data config. Raises HaggleError naming file and field."""
     return load_config(path, DataConfig)
@@ -88,7 +71,7 @@ def make_dialogue(config: DataConfig, split: Split, index: int) -> tuple[Play, D
     scenario = SCENARIOS[1] if rng.random() < config.recommendation else SCENARIOS[0]
     seed = rng.randrange(2**31)
     play = start_play(shop, scenario, seed, split, get_method(config.method), f"{split}-{index}-")
-    merchant = Merchant(Oracle(), "state")
+    merchant = Merchant(NullEngine(), "state")
     dialogue = play_oracle(play, merchant)
     for turn in dialogue.turns:
         if turn.failed or turn.interventions or turn.state != turn.goal_state:

@@ -42,6 +42,8 @@ def _decide(session: Session, act: Act) -> tuple[str, str, dict[str, object]]:
             return "END", "END_leave", {}
         case "insult":
             return "END", "END_insult", {}
+        case "browse" | "recommend" | "ask_item" | "ask_price" if not names:
+            return "CASUAL", "CASUAL_unsold", {}
         case "browse" | "recommend" | "ask_item" | "ask_price":
             shown = (act.items or names)[: BROWSED if act.kind == "browse" else MAX_SHOWN]
             if act.kind == "recommend" and not act.items:

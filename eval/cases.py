@@ -26,7 +26,14 @@ from haggle.procedure import load_procedure
 from haggle.records import TurnRecord
 from haggle.replay import PastExchange, replay
 from haggle.session import Session
-from haggle.storage import append_jsonl, read_json, read_jsonl, write_json, write_jsonl
+from haggle.storage import (
+    append_jsonl,
+    numbered_jsonl,
+    read_json,
+    read_jsonl,
+    write_json,
+    write_jsonl,
+)
 from haggle.world import World
 from haggle.world_io import load_worlds
 
@@ -57,7 +64,7 @@ def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
     procedure = load_procedure()
     cases: list[Case] = []
     seen: set[str] = set()
-    for number, data in enumerate(read_jsonl(path), start=1):
+    for number, data in numbered_jsonl(path):
         where = f"{path}:{number}"
         case = parse(data, Case, where)
         if case.world not in worlds:

@@ -11,18 +11,19 @@ import platform
 import random
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from data_gen.phrasebook import Split
 from data_gen.play import Play, start_play
 from data_gen.worlds import Shop, sample_shop, shop_of
 from eval.metrics import summarize
 from haggle import __version__
-from haggle.config import Record, load_config
+from haggle.config import Record, load_config, parse
 from haggle.engine import Engine
 from haggle.errors import HaggleError
 from haggle.merchant import Guard, Merchant
@@ -32,17 +33,33 @@ from haggle.storage import append_jsonl, atomic_write_text, read_jsonl, write_js
 from haggle.world_io import named_world
 
 SAMPLED = "sampled"
+AUTO = "auto"
+
+
+def _unquoted_off(value: Any) -> Any:
+    """YAML reads an unquoted `off` as false."""
+    return "off" if value is False else value
 
 
 class RunConfig(Record):
-    """One model under one guard: a line of the report. `engine` is a serve config."""
+    """One model under one guard: a line of the report.
 
-    name: str
+    `engine` is a serve config, or `auto`: vLLM on this CPU where it is installed, else llama.cpp.
+    `model`, `gguf` and `adapter` replace the serve config's.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[\w][\w .+-]*$", max_length=80)]
     engine: str
-    guard: Guard = "state"
+    guard: Annotated[Guard, BeforeValidator(_unquoted_off)] = "state"
     method: str = DEFAULT_METHOD
+    model: str | None = None
     gguf: Path | None = None
     adapter: Path | None = None
+
+    @property
+    def gguf_only(self) -> bool:
+        """Whether only a llama.cpp file of the model is at hand."""
+        return self.gguf is not None and self.model is None and self.adapter is None
 
 
 class EvalConfig(Record):
@@ -59,7 +76,14 @@ class EvalConfig(Record):
     split: Split = "test"
     first_seed: Annotated[int, Field(ge=0)] = 0
     batch: Annotated[int, Field(ge=1)] = 1
-    items: tuple[int, int] = (6, 20)
+    items: tuple[Annotated[int, Field(ge=1)], int] = (6, 20)
+
+    @field_validator("items")
+    @classmethod
+    def _items_are_a_range(cls, items: tuple[int, int]) -> tuple[int, int]:
+        if items[0] > items[1]:
+            raise ValueError("is no range, write e.g. [6, 20]")
+        return items
 
 
 Starter = Callable[[RunConfig], Engine]
@@ -84,9 +108,14 @@ def start_engine(run: RunConfig) -> Engine:
     """The engine of a run: its serve config, with the run's own model files in place."""
     from serving.engines import load_engine, read_engine_config
 
-    config = read_engine_config(run.engine)
-    own = {k: v for k, v in {"gguf": run.gguf, "adapter": run.adapter}.items() if v is not None}
-    return load_engine(config.model_copy(update=own))
+    name = run.engine
+    if name == AUTO:
+        name = "vllm_cpu" if find_spec("vllm") and not run.gguf_only else "llamacpp_batch"
+    config = read_engine_config(name)
+    own = {"model": run.model, "gguf": run.gguf, "adapter": run.adapter}
+    if config.engine != "llamacpp":
+        own["gguf"] = None
+    return load_engine(config.model_copy(update={k: v for k, v in own.items() if v is not None}))
 
 
 def make_play(config: EvalConfig, scenario: Scenario, seed: int, method: str) -> Play:
@@ -113,6 +142,8 @@ def play_batch(plays: Sequence[Play], merchant: Merchant, done: Callable[[Play],
             if line is None:
                 done(play)
         going = [(play, line) for play, line in lines if line is not None]
+        if not going:
+            return
         goals = [play.goal() for play, _ in going]
         turns = merchant.reply_batch([(play.session, line) for play, line in going])
         for (play, _), turn, goal in zip(going, turns, goals, strict=True):
@@ -132,9 +163,10 @@ def run_experiment(
 
     _claim(config, out)
     results = []
+    played: dict[str, dict[str, list[Dialogue]]] = {}
     for run in config.runs:
-        per_scenario = {
-            scenario: _play_scenario(config, run, scenario, out, start, progress)
+        per_scenario = played[run.name] = {
+            str(scenario): _play_scenario(config, run, scenario, out, start, progress)
             for scenario in config.scenarios
         }
         dialogues = [d for group in per_scenario.values() for d in group]
@@ -153,7 +185,7 @@ def run_experiment(
         "results": results,
     }
     write_json(out / "metrics.json", metrics)
-    write_report(metrics, out / "report.html")
+    write_report(metrics, out / "report.html", played)
     return metrics
 
 
@@ -191,7 +223,7 @@ def _play_scenario(
     path = out / run.name / f"{scenario}.jsonl"
     seeds = range(config.first_seed, config.first_seed + config.dialogues)
     kept = read_jsonl(path, drop_torn_tail=True) if path.exists() else []
-    finished = {d.seed: d for d in map(Dialogue.model_validate, kept)}
+    finished = {d.seed: d for d in (parse(data, Dialogue, str(path)) for data in kept)}
     todo = [seed for seed in seeds if seed not in finished]
     if todo:
         engine = _engine(run, out, start)
@@ -220,12 +252,12 @@ def _play_scenario(
     return [finished[seed] for seed in seeds]
 
 
-_ENGINES: dict[str, Engine] = {}
+_ENGINES: dict[tuple[object, ...], Engine] = {}
 
 
 def _engine(run: RunConfig, out: Path, start: Starter) -> Engine:
     """The engine of a run; one stays loaded, so runs of the same model share it."""
-    key = f"{run.engine}|{run.gguf}|{run.adapter}|{id(start)}"
+    key = (run.engine, run.model, run.gguf, run.adapter, start)
     if key not in _ENGINES:
         close_engines()
         _ENGINES[key] = start(run)

@@ -146,7 +146,9 @@ def summarize(dialogues: Sequence[Dialogue]) -> dict[str, Any]:
         "price_accuracy": price_accuracy(turns),
         "sirr": sirr(turns),
         "valid_json": share(turn.valid_json for turn in turns),
-        "inference_consistency": share(t.reported_last == t.last for t in turns),
+        "inference_consistency": share(
+            bool(t.proposed_state) and t.reported_last == t.last for t in turns
+        ),
         "accuracy": accuracy(turns),
         "by_act": {
             act: accuracy([t for t in turns if t.act == act])["joint"]

@@ -15,6 +15,7 @@ from haggle.errors import HaggleError, nearest
 from haggle.records import TurnRecord, Usage
 from haggle.resolve import Resolved, degraded, resolve, safe_line
 from haggle.session import Session, answer_text
+from haggle.storage import writable
 from haggle.wire import (
     Proposal,
     StateShape,
@@ -106,8 +107,8 @@ class Merchant:
                 resolved = safe_line(session, resolved)
         failed = _failures(session, resolved)
         record = TurnRecord(
-            player=utterance,
-            raw=answer.text,
+            player=writable(utterance),
+            raw=writable(answer.text),
             response=resolved.response,
             last=last,
             state=resolved.response.state,

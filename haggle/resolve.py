@@ -24,6 +24,8 @@ from haggle.session import Session
 from haggle.wire import MAX_SHOWN, Proposal
 from haggle.world import Item, World, listed, money
 
+MAX_NAMED = 80  # as long as an item's name may be
+
 
 class Lines(Record):
     """Safe lines by state, and the notes that code adds to a line."""
@@ -78,6 +80,8 @@ def resolve(session: Session, proposal: Proposal, *, guarded: bool) -> Resolved:
             shown = world.inventory[:MAX_SHOWN]
             interventions.append("nothing_shown")
             proposal = replace(proposal, show=tuple(i.item_name for i in shown))
+        if not shown:
+            proposal = replace(proposal, state=procedure.fallback, show=None)
     elif state.payload == "bid" and cart:
         current = sale_price if sale_price is not None else total(world, cart)
         if session.method.wire == "full":
@@ -125,6 +129,8 @@ def finish(
     spoken = _spoken(proposal, values, bool(details), lines().safe[proposal.state])
     if "empty_cart" in interventions:
         spoken = "" if notes else lines().notes["empty"]
+    if "nothing_shown" in interventions and not shown:
+        spoken = lines().notes["nothing"]
     spoken = " ".join([part for part in (spoken, *map(_say_note, notes)) if part])
     response = MerchantResponse(
         last_trade_context=proposal.last,
@@ -144,7 +150,8 @@ def _spoken(proposal: Proposal, values: dict[str, str], trading: bool, safe: str
     """The line with its placeholders filled; the safe line where one of them has no value here."""
     text = proposal.say.strip()
     missing = [p for p in placeholders.used(text) if not values.get(p)]
-    if not text or missing or (not trading and placeholders.PRICES in text):
+    invented = "__" in placeholders.fill(text, {})
+    if not text or missing or invented or (not trading and placeholders.PRICES in text):
         text = safe
     return placeholders.fill(text, values)
 
@@ -191,7 +198,8 @@ def degraded(session: Session, reason: str) -> Resolved:
 
 
 def _say_note(note: Note) -> str:
-    return lines().notes[note.kind].format(name=note.name, left=note.left)
+    name = " ".join(note.name.replace("__", " ").split())[:MAX_NAMED]
+    return lines().notes[note.kind].format(name=name, left=note.left)
 
 
 def _line(item: Item, quantity: int) -> ItemLine:
@@ -245,7 +253,7 @@ def _taken_at_its_word(session: Session, proposal: Proposal) -> Resolved:
         details = ContextDetails(
             context_subtype=proposal.state, items=items, original_price=original, sale_price=sale
         )
-    elif state.context != session.procedure.state(session.procedure.fallback).context and names:
+    elif state.payload == "show":
         details = ContextDetails(context_subtype=proposal.state, items=items)
     values = {placeholders.PRICE: money(sale)} if fills and sale is not None else {}
     spoken = placeholders.fill(proposal.say, values) if fills else proposal.say

@@ -7,7 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from haggle.errors import HaggleError
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary file beside `path`; it takes the name `path` when the block succeeds."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch(exist_ok=False)
         yield temporary
         os.replace(temporary, path)
@@ -31,7 +31,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             hint="free disk space or choose another directory; nothing was left half-written",
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def atomic_write_text(path: str | Path, text: str) -> None:
@@ -60,6 +61,11 @@ def atomic_dir(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def writable(text: str) -> str:
+    """`text` with what UTF-8 cannot hold (halves of surrogate pairs) replaced by `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def dumps(record: Any) -> str:
@@ -116,26 +122,36 @@ def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
 
 
 def read_jsonl(path: str | Path, *, drop_torn_tail: bool = False) -> list[dict[str, Any]]:
-    """All records of a JSON Lines file.
+    """All records of a JSON Lines file. Raises HaggleError naming file and line.
 
-    With `drop_torn_tail`, a last line cut off by a kill is left out (for files that are appended
-    to and resumed). Raises HaggleError naming file and line otherwise.
+    With `drop_torn_tail`, a last line without its line end is left out, as `append_jsonl` does (for
+    files that are appended to and resumed).
     """
+    return [record for _, record in numbered_jsonl(path, drop_torn_tail=drop_torn_tail)]
+
+
+def numbered_jsonl(
+    path: str | Path, *, drop_torn_tail: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """As `read_jsonl`, with the number of the line each record stands on."""
     path = Path(path)
-    if not path.exists():
-        raise HaggleError("no such file", where=str(path))
-    lines = path.read_text(encoding="utf-8").split("\n")
-    records = []
-    for number, line in enumerate(lines, start=1):
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        what = "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        raise HaggleError(what, where=str(path), hint="check the path") from None
+    if drop_torn_tail:
+        data = data[: data.rfind(b"\n") + 1]
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
+        where = f"{path}:{number}"
         try:
-            record = json.loads(line)
+            record = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise HaggleError("not UTF-8 text", where=where, hint="save it as UTF-8") from None
         except json.JSONDecodeError as error:
-            if drop_torn_tail and number == len(lines):
-                break
-            raise HaggleError(f"not JSON: {error.msg}", where=f"{path}:{number}") from None
+            raise HaggleError(f"not JSON: {error.msg}", where=where) from None
         if not isinstance(record, dict):
-            raise HaggleError("each line must be a JSON object", where=f"{path}:{number}")
-        records.append(record)
-    return records
+            raise HaggleError("each line must be a JSON object", where=where)
+        yield number, record

@@ -7,6 +7,7 @@ decision first, the spoken line last, no number that code can compute.
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -19,11 +20,27 @@ Bid = int | str | None
 UNLISTED = "?"
 MAX_LINES = 12
 MAX_SHOWN = 8
+LIMIT = 1e15  # no amount or quantity goes beyond, whatever a model writes
 BID_TEXT = re.compile(r"(?P<percent>\d{1,2})%|-(?P<off>\d{1,6})|(?P<each>\d{1,6}) each")
 
 
 class WireError(ValueError):
     """The text is not an answer in this format; the message says why."""
+
+
+def _bounded(digits: str) -> float:
+    return max(-LIMIT, min(LIMIT, float(digits)))
+
+
+def _bounded_int(digits: str) -> int:
+    return int(digits) if len(digits) < 16 else int(_bounded(digits[:400]))
+
+
+def _refuse(constant: str) -> None:
+    raise WireError(f"{constant} is no number")
+
+
+_DECODER = json.JSONDecoder(parse_float=_bounded, parse_int=_bounded_int, parse_constant=_refuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +118,24 @@ def _object(text: str) -> dict[str, Any]:
         raise WireError("no JSON object in the answer")
     body = text[start:]
     try:
-        data, _ = json.JSONDecoder().raw_decode(body)
+        data, _ = _DECODER.raw_decode(body)
     except json.JSONDecodeError as error:
         try:
-            data = json.loads(body.rstrip().rstrip("\\") + '"}')
+            data = _DECODER.decode(body.rstrip().rstrip("\\") + '"}')
         except json.JSONDecodeError:
             raise WireError(f"not JSON: {error.msg} at character {error.pos}") from None
     if not isinstance(data, dict):
         raise WireError("the answer is not a JSON object")
+    if "\\u" in body:  # half an emoji, escaped, is no text that can be written anywhere
+        data = json.loads(to_json(data).encode("utf-8", "replace"))
     return data
 
 
 def is_strict_json(text: str) -> bool:
     """Whether the whole text is one JSON object (the measure of valid JSON)."""
     try:
-        return isinstance(json.loads(text), dict)
-    except (json.JSONDecodeError, RecursionError):
+        return isinstance(_DECODER.decode(text), dict)
+    except (ValueError, RecursionError):
         return False
 
 
@@ -233,9 +252,10 @@ def _number(value: Any) -> float | None:
 def _stated(value: Any) -> float | str | None:
     if isinstance(value, str):
         try:
-            return float(value.replace(",", ""))
+            number = float(value.replace(",", ""))
         except ValueError:
             return value
+        return number if math.isfinite(number) else None
     return _number(value)
 
 

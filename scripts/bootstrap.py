@@ -51,7 +51,8 @@ class PipError(SetupError):
         self.output = output
         errors = [line for line in output.splitlines() if line.startswith("ERROR:")]
         shown = errors or output.splitlines()[-10:]
-        super().__init__("pip failed:\n  " + "\n  ".join(shown) + f"\nAll it said: {log}")
+        hint = "\nDelete .venv and run the same again." if "No module named pip" in output else ""
+        super().__init__("pip failed:\n  " + "\n  ".join(shown) + f"\nAll it said: {log}{hint}")
 
     @property
     def offline(self) -> bool:

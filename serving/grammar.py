@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from haggle.placeholders import PRICE
 from haggle.wire import MAX_LINES, MAX_SHOWN, UNLISTED, StateShape, WireConstraint, to_json
 
 UNLISTED_CHARACTERS = 60
 CACHED = 512
-PRICE_PLACEHOLDER = "__PRICE__"
 TRADE = "TRADE"
 
 
@@ -103,22 +103,32 @@ BID = OneOf(
 QUANTITY = OneOf((_number(4), Text('"all"')), "quantity")
 
 
+def _show(names: tuple[str, ...], bounded: bool) -> Node:
+    shown = _list(_labels(names, "item"), 1, MAX_SHOWN if bounded else None)
+    return Join((Text('"show":'), shown if names else Text("[]"), Text(",")))
+
+
+def _cart(names: tuple[str, ...], bounded: bool) -> Node:
+    words = Times(SPOKEN, 1, UNLISTED_CHARACTERS if bounded else None)
+    unlisted = _quoted(Join((Text(UNLISTED), words)))
+    name = OneOf((_labels(names, "item"), unlisted) if names else (unlisted,), "wanted")
+    line = OneOf((Join((Text("["), name, Text(","), QUANTITY, Text("]"))),), "line")
+    lines = _list(line, 0, MAX_LINES if bounded else None)
+    return Join((Text('"cart":'), lines, Text(",")))
+
+
 def _payload(shape: StateShape, names: tuple[str, ...], bounded: bool) -> Node:
+    """What an answer carries between its state and its line, in the order of `encode_compact`."""
+    parts: list[Node] = []
     if shape.payload == "show":
-        if not names:
-            return Text('"show":[],')
-        shown = _list(_labels(names, "item"), 1, MAX_SHOWN if bounded else None)
-        return Join((Text('"show":'), shown, Text(",")))
+        parts.append(_show(names, bounded))
     if shape.payload == "cart":
-        words = Times(SPOKEN, 1, UNLISTED_CHARACTERS if bounded else None)
-        unlisted = _quoted(Join((Text(UNLISTED), words)))
-        name = OneOf((_labels(names, "item"), unlisted) if names else (unlisted,), "wanted")
-        line = OneOf((Join((Text("["), name, Text(","), QUANTITY, Text("]"))),), "line")
-        lines = _list(line, 0, MAX_LINES if bounded else None)
-        return Join((Text('"cart":'), lines, Text(",")))
+        parts.append(_cart(names, bounded))
+    elif shape.may_clear:
+        parts.append(Times(Text('"cart":[],'), 0, 1))
     if shape.payload == "bid":
-        return Join((Text('"bid":'), BID, Text(",")))
-    return Text("")
+        parts.append(Join((Text('"bid":'), BID, Text(","))))
+    return Join(tuple(parts))
 
 
 def turn(constraint: WireConstraint, *, bounded: bool = True) -> Node:
@@ -179,8 +189,8 @@ def _render(node: Node, notation: _Notation, rules: dict[str, str] | None) -> st
         )
         return (part if whole else notation.group.format(part)) + _count(node)
     if isinstance(node, Join):
-        parts = [_render(part, notation, rules) for part in node.parts if part != Text("")]
-        return notation.glue.join(parts)
+        parts = (_render(part, notation, rules) for part in node.parts)
+        return notation.glue.join(part for part in parts if part)
     body = "|".join(_render(part, notation, rules) for part in node.parts)
     if rules is None or not node.name:
         return notation.group.format(body)
@@ -194,8 +204,8 @@ def _regex_literal(text: str) -> str:
 
 
 def _gbnf_literal(text: str) -> str:
-    named = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(named.get(c, c) for c in text) + '"'
+    # Control characters cannot occur: `to_json` has already written them as escapes.
+    return '"' + "".join("\\" + c if c in '"\\' else c for c in text) + '"'
 
 
 REGEX = _Notation(_regex_literal, "", "(?:{})")
@@ -235,9 +245,9 @@ def _record(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _details(shape: StateShape, names: tuple[str, ...]) -> dict[str, Any]:
-    """`context_details` of a trade state (ASTP, Listing 5)."""
-    stated = {"anyOf": [{"type": "number"}, {"type": "string", "enum": [PRICE_PLACEHOLDER]}]}
+def _details(shape: StateShape, names: tuple[str, ...], bounded: bool) -> dict[str, Any]:
+    """`context_details` of a trade state (ASTP, Listing 5); nothing has a total while shown."""
+    stated = {"anyOf": [{"type": "number"}, {"type": "string", "enum": [PRICE]}]}
     item = _record(
         {
             "item_id": {"type": "string"},
@@ -246,22 +256,21 @@ def _details(shape: StateShape, names: tuple[str, ...]) -> dict[str, Any]:
             "price": {"type": "number"},
         }
     )
-    items = {"type": "array", "items": item, "maxItems": MAX_LINES if names else 0}
-    return _record(
-        {
-            "context_subtype": {"type": "string", "enum": [shape.name]},
-            "items": items,
-            "original_price": stated,
-            "sale_price": stated,
-        }
-    )
+    items: dict[str, Any] = {"type": "array", "items": item}
+    if bounded or not names:
+        items["maxItems"] = MAX_LINES if names else 0
+    details = {"context_subtype": {"type": "string", "enum": [shape.name]}, "items": items}
+    if shape.payload != "show":
+        details |= {"original_price": stated, "sale_price": stated}
+    return _record(details)
 
 
-def to_json_schema(constraint: WireConstraint) -> dict[str, Any]:
+def to_json_schema(constraint: WireConstraint, *, bounded: bool = True) -> dict[str, Any]:
     """The papers' JSON (ASTP, Listing 5): one closed object per state, every property required.
 
     Written with what llama.cpp, llguidance and outlines all honour: anyOf at the top, enum rather
-    than const, order of the keys as in the paper. Raises ValueError without states.
+    than const, order of the keys as in the paper. Without `bounded` the list of items may be of
+    any length. Raises ValueError without states.
     """
     if not constraint.states or not constraint.last:
         raise ValueError("a constraint needs at least one state and one last label")
@@ -275,7 +284,7 @@ def to_json_schema(constraint: WireConstraint) -> dict[str, Any]:
         properties["context_reason"] = {"type": "string"}
         properties["context_type"] = {"type": "string", "enum": [context]}
         if context == TRADE:
-            properties["context_details"] = _details(shape, constraint.item_names)
+            properties["context_details"] = _details(shape, constraint.item_names, bounded)
         properties |= {key: {"type": "string"} for key in ("npc_thoughts", "npc_action")}
         properties["npc_dialogue"] = {"type": "string"}
         answers.append(_record(properties))
@@ -283,19 +292,19 @@ def to_json_schema(constraint: WireConstraint) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=CACHED)
-def _compiled(constraint: WireConstraint) -> re.Pattern[str]:
-    return re.compile(to_regex(constraint))
+def _compiled(constraint: WireConstraint, bounded: bool) -> re.Pattern[str]:
+    return re.compile(to_regex(constraint, bounded=bounded))
 
 
-def matches(constraint: WireConstraint, text: str) -> bool:
+def matches(constraint: WireConstraint, text: str, *, bounded: bool = True) -> bool:
     """Whether `text` is, from first to last character, an answer the constraint allows."""
     if constraint.wire == "compact":
-        return _compiled(constraint).fullmatch(text) is not None
+        return _compiled(constraint, bounded).fullmatch(text) is not None
     try:
         value = json.loads(text)
     except (json.JSONDecodeError, RecursionError):
         return False
-    return _valid(value, to_json_schema(constraint))
+    return _valid(value, to_json_schema(constraint, bounded=bounded))
 
 
 def _valid(value: Any, schema: dict[str, Any]) -> bool:
@@ -312,7 +321,7 @@ def _valid(value: Any, schema: dict[str, Any]) -> bool:
     if kind == "array":
         return (
             isinstance(value, list)
-            and len(value) <= schema["maxItems"]
+            and len(value) <= schema.get("maxItems", len(value))
             and all(_valid(entry, schema["items"]) for entry in value)
         )
     if kind == "string":

@@ -159,20 +159,16 @@ def marked_template(tokenizer: PreTrainedTokenizerBase) -> str:
     own = tokenizer.chat_template
     if is_chatml(own if isinstance(own, str) else None):
         return training_template()
-    if isinstance(own, str) and "{% generation" in own.replace("{%-", "{%"):
-        return own
     from trl.chat_template_utils import get_training_chat_template
 
     try:
-        template = get_training_chat_template(tokenizer)
-    except ValueError:
-        template = None
-    if template is None:
+        # None means that the tokenizer's own template already has the marks.
+        return str(get_training_chat_template(tokenizer) or own)
+    except (ValueError, TypeError):
         raise HaggleError(
             "the base model's chat template is unknown",
             hint="use a ChatML model, or add {% generation %} marks to its chat_template.jinja",
-        )
-    return str(template)
+        ) from None
 
 
 def tokenize(

@@ -107,7 +107,11 @@ def evaluate(
     context: typer.Context,
     config: Annotated[str, typer.Option(help="An eval config (name or file).")] = "default",
     out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/eval/default"),
-    dialogues: Annotated[int | None, typer.Option(help="Dialogues per scenario and run.")] = None,
+    dialogues: Annotated[
+        int | None, typer.Option(min=1, help="Dialogues per scenario and run.")
+    ] = None,
+    gguf: Gguf = None,
+    model: Annotated[str | None, typer.Option(help="A model directory or hub id.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Play dialogues against models and write dialogues, metrics.json and report.html; resumes."""
@@ -117,8 +121,10 @@ def evaluate(
     from haggle.config import named_config
 
     loaded = load_eval_config(named_config("eval", config))
-    if dialogues is not None:
-        loaded = loaded.model_copy(update={"dialogues": dialogues})
+    files = {k: v for k, v in {"gguf": gguf, "model": model}.items() if v is not None}
+    runs = [run.model_copy(update=files) for run in loaded.runs]
+    changes = {"dialogues": dialogues} if dialogues is not None else {}
+    loaded = loaded.model_copy(update={"runs": runs, **changes})
     metrics = run_experiment(loaded, out, progress=not quiet)
     print_experiment(metrics)
     typer.echo(f"report: {out / 'report.html'}")

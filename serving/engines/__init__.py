@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from haggle.config import load_config, named_config
@@ -16,7 +19,7 @@ __all__ = ["EngineConfig", "load_engine", "read_engine_config"]
 _MODULES = {
     "scripted": ("serving.engines.scripted", "ScriptedEngine", ""),
     "llamacpp": ("serving.engines.llamacpp_engine", "LlamaCppEngine", "llamacpp"),
-    "transformers": ("serving.engines.transformers_engine", "TransformersEngine", "transformers"),
+    "transformers": ("serving.engines.transformers_engine", "TransformersEngine", "serve"),
     "vllm": ("serving.engines.vllm_engine", "VllmEngine", "vllm"),
 }
 
@@ -32,12 +35,31 @@ def load_engine(config: EngineConfig) -> Engine:
     Raises HaggleError when its packages are not installed, or a model file is missing or cut off.
     """
     module_name, class_name, extra = _MODULES[config.engine]
-    module = importlib.import_module(module_name)
     try:
-        engine: Engine = getattr(module, class_name)(config)
+        with _patient_threads():
+            module = importlib.import_module(module_name)
+            engine: Engine = getattr(module, class_name)(config)
     except ImportError as error:
         raise HaggleError(
             f"engine {config.engine!r} cannot be imported: {error}",
             hint=f'pip install "haggle[{extra}]"',
         ) from error
     return engine
+
+
+@contextmanager
+def _patient_threads() -> Iterator[None]:
+    """Let the threads of libraries loaded meanwhile sleep while they wait for each other.
+
+    OpenMP's default is to spin: beside a game (or any other busy program) llama.cpp and PyTorch
+    then drop to a tenth of their speed. OpenMP reads the setting once, when it is loaded.
+    """
+    name = "OMP_WAIT_POLICY"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "PASSIVE"
+    try:
+        yield
+    finally:
+        del os.environ[name]

@@ -2,43 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from haggle.chat_template import neutralise_markup, render
+from haggle.chat_template import is_chatml, render
 from haggle.engine import GenerationRequest, Message
 from haggle.errors import HaggleError
 from haggle.wire import to_json
 from serving.grammar import matches
 
-
-def safe_messages(messages: Sequence[Message]) -> list[Message]:
-    """The messages with any chat markup in their texts made harmless (once more, to be sure)."""
-    return [Message(m.role, neutralise_markup(m.content)) for m in messages]
+CHATML_MARK = "<|"
 
 
-def prompt_text(messages: Sequence[Message]) -> str:
+def safe_messages(
+    messages: Sequence[Message], special: Iterable[str] = (CHATML_MARK,)
+) -> list[Message]:
+    """The messages with the model's own special tokens broken by a space in every text.
+
+    Player text was made harmless when the prompt was written; this is the last look at it, and it
+    leaves the papers' `<TAGS>` alone.
+    """
+    safe = []
+    for message in messages:
+        content = message.content
+        for token in special:
+            content = content.replace(token, f"{token[0]} {token[1:]}")
+        safe.append(Message(message.role, content))
+    return safe
+
+
+def special_tokens(tokenizer: Any) -> tuple[str, ...]:
+    """The texts that a transformers tokenizer would read as special tokens."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    return tuple(sorted({token.content for token in added if token.special} | {CHATML_MARK}))
+
+
+def prompt_text(messages: Sequence[Message], special: Iterable[str] = (CHATML_MARK,)) -> str:
     """The ChatML prompt of a conversation, up to where the merchant speaks."""
-    return render(safe_messages(messages), add_generation_prompt=True)
+    return render(safe_messages(messages, special), add_generation_prompt=True)
 
 
-def keeps_constraint(request: GenerationRequest, text: str, finish_reason: str) -> bool:
+def hf_prompt(tokenizer: Any, messages: Sequence[Message], special: Iterable[str]) -> str:
+    """The prompt for a transformers tokenizer: ChatML, or its own template in another family."""
+    template = tokenizer.chat_template
+    if template is None or is_chatml(template):
+        return prompt_text(messages, special)
+    return str(
+        tokenizer.apply_chat_template(
+            [{"role": m.role, "content": m.content} for m in safe_messages(messages, special)],
+            tokenize=False,
+            add_generation_prompt=True,
+        )
+    )
+
+
+def keeps_constraint(
+    request: GenerationRequest, text: str, finish_reason: str, *, bounded: bool = True
+) -> bool:
     """Whether a text is what its request allows; one cut off at max_tokens may be a beginning."""
     constraint = request.constraint
-    if constraint is None or matches(constraint, text):
+    if constraint is None or matches(constraint, text, bounded=bounded):
         return True
     if finish_reason != "length":
         return False
     if constraint.wire == "full":
         return text.lstrip()[:1] in {"{", ""}
     heads = [f'{{"last":{to_json(last)},"state":' for last in constraint.last]
-    return matches(constraint, text + '"}') or any(
+    return matches(constraint, text + '"}', bounded=bounded) or any(
         text.startswith(head) or head.startswith(text) for head in heads
     )
 
 
-def check_output(request: GenerationRequest, text: str, finish_reason: str, engine: str) -> None:
+def check_output(
+    request: GenerationRequest,
+    text: str,
+    finish_reason: str,
+    engine: str,
+    *,
+    bounded: bool = True,
+) -> None:
     """Raise HaggleError when a constrained text broke its grammar."""
-    if not keeps_constraint(request, text, finish_reason):
+    if not keeps_constraint(request, text, finish_reason, bounded=bounded):
         shown = text if len(text) <= 120 else text[:117] + "..."
         raise HaggleError(
             f"the answer is outside its grammar: {shown!r}",

@@ -52,7 +52,7 @@ class VllmOptions(Record):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     backend: Literal["outlines", "guidance", "xgrammar"] = "outlines"
     eager: bool = False
-    kv_cache_gib: Annotated[float, Field(gt=0)] = 1.0
+    kv_cache_gib: Annotated[int, Field(ge=1)] = 1
     gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.8
     max_lora_rank: Annotated[int, Field(ge=1)] = 16
     max_sequences: Annotated[int, Field(ge=1)] = 32

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import mmap
-import os
 import queue
 import secrets
 import signal
@@ -39,7 +38,8 @@ class LlamaCppEngine:
     name = "llamacpp"
 
     def __init__(self, config: EngineConfig) -> None:
-        xllamacpp = _import_xllamacpp()
+        import xllamacpp
+
         self.config = config
         self.path = _gguf_file(config)
         self.model = self.path.stem
@@ -242,25 +242,10 @@ def chat_template(gguf: Path) -> str | None:
         return data[at + 8 : at + 8 + length].decode("utf-8", errors="replace")
 
 
-def _import_xllamacpp() -> Any:
-    """Import xllamacpp so that its threads sleep while they wait.
-
-    OpenMP's default is to spin, and a spinning llama.cpp beside a busy game (or test run) drops to
-    a twentieth of its speed. OpenMP reads the setting when the library is loaded.
-    """
-    name = "OMP_WAIT_POLICY"
-    before = os.environ.get(name)
-    os.environ.setdefault(name, "PASSIVE")
-    try:
-        import xllamacpp
-    finally:
-        if before is None:
-            del os.environ[name]
-    return xllamacpp
-
-
 def _gguf_file(config: EngineConfig) -> Path:
     path = config.gguf
+    if path is None and config.model.endswith(".gguf"):
+        path = Path(config.model)
     if path is None:
         base = resolve_base(config.model)
         if base.gguf_path is None:
@@ -270,7 +255,7 @@ def _gguf_file(config: EngineConfig) -> Path:
                 hint="export one with `haggle export` and give it as `gguf`",
             )
         path = base.gguf_path
-    path = path.expanduser()
+    path = Path(path).expanduser()
     if not path.is_file():
         raise HaggleError("no such model file", where=str(path), hint="check `gguf`")
     with path.open("rb") as file:
@@ -304,7 +289,8 @@ def _start(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            check_gguf(path)  # says more precisely what is wrong with a file cut off
+            with contextlib.suppress(ImportError):
+                check_gguf(path)  # says more precisely what is wrong with a file cut off
             raise HaggleError(
                 f"llama.cpp cannot load the model: {error}",
                 where=str(path),

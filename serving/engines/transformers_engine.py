@@ -24,12 +24,11 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from haggle.chat_template import is_chatml
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
 from haggle.models import check_safetensors, resolve_base
 from haggle.wire import WireConstraint
-from serving.engines.common import check_output, prompt_text, safe_messages
+from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
 from serving.grammar import CACHED, to_lark
 
@@ -51,6 +50,7 @@ class TransformersEngine:
         if not config.verbose:
             disable_progress_bar()
         self._tokenizer = AutoTokenizer.from_pretrained(base.path)
+        self._special = special_tokens(self._tokenizer)
         self._model = _load(base.path, config.adapter, _dtype(config, self.device), self.device)
         # Sets the padding side and, where a tokenizer has none, the padding token.
         self._outlines = from_transformers(self._model, self._tokenizer)
@@ -70,9 +70,7 @@ class TransformersEngine:
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """Yield the answer as it is made, then the Generation. Closing the iterator stops it."""
-        streamer = TextIteratorStreamer(
-            self._tokenizer, skip_prompt=True, skip_special_tokens=True
-        )
+        streamer = TextIteratorStreamer(self._tokenizer, skip_prompt=True, skip_special_tokens=True)
         stop = threading.Event()
         result: list[Generation | Exception] = []
 
@@ -102,19 +100,6 @@ class TransformersEngine:
         self._matcher.cache_clear()
         del self._model, self._outlines, self._backend
 
-    def _prompt(self, request: GenerationRequest) -> str:
-        template = self._tokenizer.chat_template
-        if template is None or is_chatml(template):
-            return prompt_text(request.messages)
-        messages = [
-            {"role": m.role, "content": m.content} for m in safe_messages(request.messages)
-        ]
-        return str(
-            self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True
-            )
-        )
-
     def _compile(self, constraint: WireConstraint | None) -> Any:
         """A matcher to copy per answer; copies share what the automaton has learnt so far."""
         from llguidance import LLMatcher
@@ -135,7 +120,7 @@ class TransformersEngine:
         stop: threading.Event | None = None,
     ) -> list[Generation]:
         start = time.perf_counter()
-        prompts = [self._prompt(request) for request in requests]
+        prompts = [hf_prompt(self._tokenizer, r.messages, self._special) for r in requests]
         inputs = self._tokenizer(
             prompts, add_special_tokens=False, padding=True, return_tensors="pt"
         ).to(self.device)
@@ -238,9 +223,7 @@ class RowSampling(OutlinesLogitsProcessor):
     def __init__(self, requests: Sequence[GenerationRequest], device: torch.device) -> None:
         super().__init__("torch")
         self.temperatures = [request.temperature for request in requests]
-        self.generators = [
-            torch.Generator("cpu").manual_seed(request.seed) for request in requests
-        ]
+        self.generators = [torch.Generator("cpu").manual_seed(request.seed) for request in requests]
         self.device = device
 
     def process_logits(self, input_ids: Any, logits: Any) -> Any:
@@ -257,9 +240,7 @@ class RowSampling(OutlinesLogitsProcessor):
 class RowClock(StoppingCriteria):
     """Stops each row at its own max_tokens and notes when each step was made."""
 
-    def __init__(
-        self, limits: list[int], prompt_length: int, stop: threading.Event | None
-    ) -> None:
+    def __init__(self, limits: list[int], prompt_length: int, stop: threading.Event | None) -> None:
         self.limits = torch.tensor(limits)
         self.prompt_length = prompt_length
         self.stop = stop

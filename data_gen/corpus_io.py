@@ -1,0 +1,182 @@
+"""The hand-written corpus: dialogues typed one by one, labelled turn by turn.
+
+    python -m data_gen.corpus_io        # check every file
+
+Files are `corpus/*.yaml`, one writer's voice each; their shops are in `corpus/worlds/`. A turn says
+what the player typed and what the merchant should propose; `Merchant.complete` resolves and checks
+it like any model's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from data_gen.phrasebook import Split
+from haggle.config import Record, load_config
+from haggle.engine import Generation
+from haggle.errors import HaggleError, nearest
+from haggle.merchant import Merchant
+from haggle.methods import DEFAULT_METHOD, get_method
+from haggle.records import SCHEMA_VERSION, Scenario, TurnRecord
+from haggle.scripted import NullEngine
+from haggle.session import Session
+from haggle.storage import dumps
+from haggle.wire import Bid, Proposal, Quantity, encode_compact
+from haggle.world import World
+from haggle.world_io import load_worlds
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+class CorpusTurn(Record):
+    """One round. `cart` is what was asked for in full (`?words` for what is not listed)."""
+
+    player: str
+    state: str
+    say: str
+    cart: dict[str, Quantity] | None = None
+    show: list[str] | None = None
+    bid: Bid = None
+
+
+class CorpusDialogue(Record):
+    """One dialogue in one shop."""
+
+    world: str
+    scenario: Scenario = "specific_items"
+    turns: list[CorpusTurn] = Field(min_length=1)
+
+
+class CorpusFile(Record):
+    """All dialogues of one writer's voice."""
+
+    voice: str
+    split: Split = "train"
+    dialogues: list[CorpusDialogue] = Field(min_length=1)
+
+
+@cache
+def corpus_worlds() -> dict[str, World]:
+    """The shops of the corpus by file name."""
+    return load_worlds(CORPUS / "worlds")
+
+
+def corpus_rows(
+    split: Split | None = None, files: list[Path] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Rows of the corpus in the data set's form. Raises HaggleError naming file and turn."""
+    for path in files or sorted(CORPUS.glob("*.yaml")):
+        loaded = load_config(path, CorpusFile)
+        if split is not None and loaded.split != split:
+            continue
+        for number, dialogue in enumerate(loaded.dialogues, start=1):
+            yield _row(path, loaded.voice, number, dialogue)
+
+
+def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[str, Any]:
+    where = f"{path.name}: dialogue {number}"
+    worlds = corpus_worlds()
+    if dialogue.world not in worlds:
+        raise HaggleError(
+            f"unknown world {dialogue.world!r}", where=where, hint=nearest(dialogue.world, worlds)
+        )
+    session = Session(worlds[dialogue.world], method=get_method(DEFAULT_METHOD))
+    merchant = Merchant(NullEngine(), "state")
+    turns = []
+    for index, turn in enumerate(dialogue.turns, start=1):
+        record = _play(session, merchant, turn, f"{where}, turn {index}")
+        turns.append(
+            {
+                "player": turn.player,
+                "act": None,
+                "last": record.last,
+                "state": record.state,
+                "cart": dumps(record.cart),
+                "npc_dialogue": record.response.npc_dialogue,
+            }
+        )
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "id": f"corpus-{voice}-{number:03d}",
+        "seed": number,
+        "scenario": dialogue.scenario,
+        "world": dialogue.world,
+        "method": DEFAULT_METHOD,
+        "messages": [asdict(message) for message in session.messages(limit=None)],
+        "turns": turns,
+    }
+
+
+def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) -> TurnRecord:
+    """One labelled turn through the real turn function; anything it objects to is an error."""
+    procedure = session.procedure
+    state = procedure.state(turn.state)
+    if (state.payload == "cart") != (turn.cart is not None) and not (
+        state.may_clear and turn.cart == {}
+    ):
+        raise HaggleError("a cart goes with OFFER_SELL, or {} with CASUAL", where=where)
+    for name in turn.cart or {}:
+        item = session.world.find(name)
+        if not name.startswith("?") and (item is None or item.item_name != name):
+            hint = nearest(name, session.world.sellable_names)
+            raise HaggleError(f"cart: {name!r} is not in the inventory", where=where, hint=hint)
+        if name.startswith("?") and session.world.find(name[1:]) in session.world.inventory:
+            raise HaggleError(f"cart: {name!r} is sold here", where=where)
+    for name in turn.show or ():
+        if name not in session.world.sellable_names:
+            hint = nearest(name, session.world.sellable_names)
+            raise HaggleError(f"show: {name!r} is not in the inventory", where=where, hint=hint)
+    proposal = Proposal(
+        last=session.last,
+        state=turn.state,
+        say=turn.say,
+        cart=tuple((turn.cart or {}).items()) if turn.cart is not None else None,
+        show=tuple(turn.show) if turn.show is not None else None,
+        bid=turn.bid,
+    )
+    raw = encode_compact(proposal, procedure)
+    record = merchant.complete(session, turn.player, Generation(raw))
+    if record.failed or record.interventions or record.proposed_failed:
+        raise HaggleError(
+            f"fails {record.failed or record.proposed_failed or record.interventions}: {raw}",
+            where=where,
+        )
+    if "__" in record.response.npc_dialogue:
+        raise HaggleError(f"unfilled placeholder in {turn.say!r}", where=where)
+    return record
+
+
+def main() -> None:
+    """Check every file and say what it holds; every problem is listed, not only the first."""
+    import sys
+
+    problems = 0
+    files = [Path(p) for p in sys.argv[1:]] or sorted(CORPUS.glob("*.yaml"))
+    for path in files:
+        try:
+            loaded = load_config(path, CorpusFile)
+        except HaggleError as error:
+            problems += 1
+            print(error)
+            continue
+        turns = 0
+        for number, dialogue in enumerate(loaded.dialogues, start=1):
+            try:
+                turns += len(_row(path, loaded.voice, number, dialogue)["turns"])
+            except HaggleError as error:
+                problems += 1
+                print(error)
+        print(
+            f"{path.name}: {loaded.voice}, {loaded.split}, {len(loaded.dialogues)} dialogues, {turns} turns"
+        )
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

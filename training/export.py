@@ -1,0 +1,269 @@
+"""Turn a trained adapter into files that can be served: adapter, merged weights and GGUF.
+
+Run it with `haggle export RUN/adapter OUT`. Every file is read back and its logits compared with
+the merged original's; the figures go to OUT/export.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from haggle.errors import HaggleError
+from haggle.models import BaseModel, check_model_dir, check_safetensors, resolve_base
+from haggle.storage import atomic_dir, write_json
+from training.gguf_file import (
+    QUANTIZATIONS,
+    Field,
+    LlamaShape,
+    llama_shape,
+    metadata_from_directory,
+    metadata_from_gguf,
+    write_gguf,
+    write_lora_gguf,
+)
+from training.sft import ADAPTER_INFO
+
+if TYPE_CHECKING:
+    from training.verify import Check
+
+EXPORT_FILE = "export.json"
+LORA_GGUF = "adapter-f16.gguf"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What was written. `checks` has the figures of each file by its name; empty if unverified."""
+
+    out_dir: Path
+    base: str
+    adapter: Path | None
+    merged: Path
+    ggufs: dict[str, Path]
+    checks: dict[str, Check] = field(default_factory=dict)
+
+
+def export(
+    adapter_dir: str | Path,
+    out_dir: str | Path,
+    base: str | None = None,
+    quantizations: Sequence[str] = ("Q8_0", "Q4_1"),
+    verify: bool = True,
+    echo: Callable[[str], None] = print,
+) -> ExportResult:
+    """Write adapter/, merged/ (bf16 safetensors) and one GGUF for each quantisation to `out_dir`.
+
+    `adapter_dir` is a run's adapter/ (or model/, after full fine-tuning). `base` overrides the base
+    model that the adapter names. Raises HaggleError when the adapter does not belong to the base,
+    a file is cut off, or a file read back does not answer as the original does.
+    """
+    source, out = Path(adapter_dir), Path(out_dir)
+    for quantization in quantizations:
+        if quantization not in QUANTIZATIONS:
+            known = ", ".join(QUANTIZATIONS)
+            raise HaggleError(f"unknown quantisation {quantization!r}", hint=f"use one of: {known}")
+    full = (source / "config.json").is_file()
+    info = _read_info(source, full)
+    base_model = resolve_base(base or info["base"], echo=echo) if not (full and not base) else None
+    if base_model is not None:
+        echo(f"Base: {base_model.describe()}")
+        if not full:
+            check_adapter(source, base_model)
+
+    origin = source if full else base_model.path if base_model else source
+    config = json.loads((origin / "config.json").read_text(encoding="utf-8"))
+    shape = llama_shape(config, str(origin)) if quantizations else None
+    name = f"{info['base'].split('/')[-1]}-haggle"
+
+    echo("Merging ...")
+    model = _merged_model(source, base_model)
+    merged = _save_merged(model, source, out / "merged", origin)
+    adapter = None if full else _copy_adapter(source, out / "adapter", shape)
+    ggufs: dict[str, Path] = {}
+    if shape is not None:
+        metadata = _metadata(base_model, merged, name, info)
+        tensors = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
+        for quantization in quantizations:
+            path = out / f"{name}-{quantization}.gguf"
+            echo(f"Writing {path.name} ...")
+            write_gguf(path, tensors, shape, metadata, quantization)
+            ggufs[quantization] = path
+        del tensors
+
+    checks: dict[str, Check] = {}
+    if verify:
+        from training.verify import verify_export
+
+        checks = verify_export(model, base_model, adapter, merged, ggufs, echo)
+    result = ExportResult(out, info["base"], adapter, merged, ggufs, checks)
+    write_json(out / EXPORT_FILE, _summary(result, info))
+    if bad := [name for name, check in checks.items() if not check.ok]:
+        raise HaggleError(
+            "read back, these do not answer as the merged model does: " + ", ".join(bad),
+            where=str(out / EXPORT_FILE),
+            hint="see the figures there; leave the file out or use a finer quantisation",
+        )
+    return result
+
+
+def check_adapter(source: Path, base: BaseModel) -> None:
+    """Raise HaggleError unless each LoRA pair fits a weight of the base model."""
+    weights = source / "adapter_model.safetensors"
+    if not (source / "adapter_config.json").is_file():
+        raise HaggleError(
+            "holds no adapter_config.json", where=str(source), hint="give a run's adapter directory"
+        )
+    check_safetensors(weights)
+    shapes = _base_shapes(base.path)
+    belongs = f"this adapter was trained on another base than {base.name}"
+    hint = "export with the base it was trained on: `base=` or --base"
+    seen: set[str] = set()
+    for name, shape in _safetensors_shapes(weights).items():
+        plain = name.removeprefix("base_model.model.").removesuffix(".weight")
+        module, _, side = plain.rpartition(".")
+        target = shapes.get(f"{module}.weight")
+        if target is None or side not in ("lora_A", "lora_B"):
+            raise HaggleError(
+                f"{belongs}: it has {name}, the base no {module}", where=str(weights), hint=hint
+            )
+        fits = shape[1] == target[1] if side == "lora_A" else shape[0] == target[0]
+        if not fits:
+            raise HaggleError(
+                f"{belongs}: {name} has shape {shape}, the base's weight {target}",
+                where=str(weights),
+                hint=hint,
+            )
+        seen.add(module)
+    info = source / ADAPTER_INFO
+    if info.is_file():
+        told = json.loads(info.read_text(encoding="utf-8"))
+        config = json.loads((base.path / "config.json").read_text(encoding="utf-8"))
+        now = {"layers": config["num_hidden_layers"], "vocab_size": config["vocab_size"]}
+        for key, value in now.items():
+            if told.get(key, value) != value:
+                raise HaggleError(
+                    f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
+                )
+
+
+def _read_info(source: Path, full: bool) -> dict[str, Any]:
+    """Base name and licence, from our own note or from what PEFT writes."""
+    if not source.is_dir():
+        raise HaggleError("no such directory", where=str(source), hint="train first")
+    if full:
+        check_model_dir(source)
+    note = source / ADAPTER_INFO
+    if note.is_file():
+        info: dict[str, Any] = json.loads(note.read_text(encoding="utf-8"))
+        return info
+    settings = source / "adapter_config.json"
+    if not settings.is_file():
+        if full:
+            return {"base": source.name, "licence": "unknown"}
+        raise HaggleError(
+            "holds neither an adapter nor a model",
+            where=str(source),
+            hint="give a run's adapter/ or model/ directory",
+        )
+    told = json.loads(settings.read_text(encoding="utf-8"))
+    return {"base": told.get("base_model_name_or_path") or "", "licence": "unknown"}
+
+
+def _merged_model(source: Path, base: BaseModel | None) -> Any:
+    """The fine-tuned model in float32, adapters folded into its weights."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    if base is None:
+        return AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
+    from peft import PeftModel
+
+    model = AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32)
+    if (source / "config.json").is_file():
+        return AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
+    return PeftModel.from_pretrained(model, str(source)).merge_and_unload(safe_merge=True).eval()
+
+
+def _save_merged(model: Any, source: Path, target: Path, origin: Path) -> Path:
+    import torch
+    from transformers import AutoTokenizer
+
+    holder = source if (source / "tokenizer.json").is_file() else origin
+    tokenizer = AutoTokenizer.from_pretrained(holder)
+    state = {name: tensor.to(torch.bfloat16) for name, tensor in model.state_dict().items()}
+    with atomic_dir(target) as directory:
+        model.config.dtype = torch.bfloat16
+        model.save_pretrained(directory, state_dict=state)
+        tokenizer.save_pretrained(directory)
+    model.config.dtype = torch.float32
+    return target
+
+
+def _copy_adapter(source: Path, target: Path, shape: LlamaShape | None) -> Path:
+    if target.resolve() != source.resolve():
+        with atomic_dir(target) as directory:
+            for file in source.iterdir():
+                if file.is_file() and file.suffix != ".gguf":
+                    shutil.copyfile(file, directory / file.name)
+    if shape is not None:
+        from safetensors.torch import load_file
+
+        loaded = load_file(target / "adapter_model.safetensors")
+        tensors = {name: tensor.float().numpy() for name, tensor in loaded.items()}
+        settings = json.loads((target / "adapter_config.json").read_text(encoding="utf-8"))
+        write_lora_gguf(target / LORA_GGUF, tensors, shape, float(settings["lora_alpha"]))
+    return target
+
+
+def _metadata(
+    base: BaseModel | None, merged: Path, name: str, info: dict[str, Any]
+) -> dict[str, Field]:
+    from gguf import GGUFValueType
+
+    if base is not None and base.gguf_path is not None:
+        metadata = metadata_from_gguf(base.gguf_path)
+    else:
+        metadata = metadata_from_directory(merged)
+    metadata["general.name"] = Field(name, GGUFValueType.STRING)
+    if info.get("licence", "unknown") != "unknown":
+        metadata["general.license"] = Field(info["licence"].lower(), GGUFValueType.STRING)
+    return metadata
+
+
+def _base_shapes(path: Path) -> dict[str, list[int]]:
+    shapes: dict[str, list[int]] = {}
+    for file in sorted(path.glob("*.safetensors")):
+        shapes |= _safetensors_shapes(file)
+    return shapes
+
+
+def _safetensors_shapes(path: Path) -> dict[str, list[int]]:
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
+
+
+def _summary(result: ExportResult, info: dict[str, Any]) -> dict[str, Any]:
+    files = {}
+    paths = [result.merged / "model.safetensors", *result.ggufs.values()]
+    if result.adapter is not None:
+        paths += [result.adapter / "adapter_model.safetensors", result.adapter / LORA_GGUF]
+    for path in paths:
+        if path.is_file():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            entry = {"bytes": path.stat().st_size, "sha256": digest}
+            files[path.relative_to(result.out_dir).as_posix()] = entry
+    return {
+        "base": result.base,
+        "licence": info.get("licence", "unknown"),
+        "files": files,
+        "checks": {name: asdict(check) for name, check in result.checks.items()},
+        "versions": {name: version(name) for name in ("torch", "transformers", "peft", "gguf")},
+    }

@@ -1,0 +1,257 @@
+"""Write llama-like models and LoRA adapters as GGUF files for llama.cpp.
+
+Metadata comes from the base model's own GGUF where there is one, else from its transformers files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from haggle.errors import HaggleError
+from haggle.storage import atomic_path
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BLOCK = 32
+QUANTIZATIONS = ("F16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")
+# llama.cpp's general.file_type of a file that is mostly of this type.
+_FILE_TYPES = {"F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9}
+_SKIPPED_KEYS = {"general.architecture", "general.file_type", "general.quantization_version"}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One metadata entry: value, GGUF type, and the type of an array's elements."""
+
+    value: Any
+    type: Any
+    element: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaShape:
+    """What of a model's config decides how its tensors are laid out."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    tied: bool
+
+
+def llama_shape(config: Mapping[str, Any], where: str) -> LlamaShape:
+    """Read the shape from a transformers config. Raises HaggleError for other architectures."""
+    kind = config.get("model_type")
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    rope_type = rope.get("rope_type", "default")
+    if kind != "llama" or rope_type != "default":
+        raise HaggleError(
+            f"no GGUF export for architecture {kind!r} with {rope_type!r} rope",
+            where=where,
+            hint="export with quantizations=() and convert merged/ with llama.cpp's own script",
+        )
+    heads = int(config["num_attention_heads"])
+    return LlamaShape(
+        layers=int(config["num_hidden_layers"]),
+        heads=heads,
+        kv_heads=int(config.get("num_key_value_heads") or heads),
+        tied=bool(config.get("tie_word_embeddings")),
+    )
+
+
+def metadata_from_gguf(path: Path) -> dict[str, Field]:
+    """All metadata of a GGUF file that describe the model rather than its quantisation."""
+    from gguf import GGUFReader, GGUFValueType
+
+    fields = {}
+    for name, field in GGUFReader(str(path)).fields.items():
+        if name.startswith("GGUF.") or name in _SKIPPED_KEYS:
+            continue
+        is_array = field.types[0] == GGUFValueType.ARRAY
+        element = field.types[-1] if is_array else None
+        fields[name] = Field(field.contents(), field.types[0], element)
+    return fields
+
+
+def metadata_from_directory(directory: Path) -> dict[str, Field]:
+    """The same metadata from a transformers directory with a byte-level BPE tokenizer."""
+    from gguf import GGUFValueType as T
+
+    config = _json(directory / "config.json")
+    tokenizer = _json(directory / "tokenizer.json")
+    settings = _json(directory / "tokenizer_config.json")
+    heads, width = config["num_attention_heads"], config["hidden_size"]
+    rope = config.get("rope_parameters") or {}
+    numbers = {
+        "llama.block_count": config["num_hidden_layers"],
+        "llama.context_length": config["max_position_embeddings"],
+        "llama.embedding_length": width,
+        "llama.feed_forward_length": config["intermediate_size"],
+        "llama.attention.head_count": heads,
+        "llama.attention.head_count_kv": config.get("num_key_value_heads") or heads,
+        "llama.vocab_size": config["vocab_size"],
+        "llama.rope.dimension_count": config.get("head_dim") or width // heads,
+    }
+    fields = {name: Field(int(value), T.UINT32) for name, value in numbers.items()}
+    base = rope.get("rope_theta", config.get("rope_theta", 10000.0))
+    fields["llama.rope.freq_base"] = Field(float(base), T.FLOAT32)
+    fields["llama.attention.layer_norm_rms_epsilon"] = Field(
+        float(config["rms_norm_eps"]), T.FLOAT32
+    )
+    fields["general.type"] = Field("model", T.STRING)
+    template = directory / "chat_template.jinja"
+    if template.is_file():
+        text = template.read_text(encoding="utf-8")
+        fields["tokenizer.chat_template"] = Field(text, T.STRING)
+    fields |= _vocabulary(tokenizer, config["vocab_size"], str(directory))
+    by_text = {token: index for index, token in enumerate(fields["tokenizer.ggml.tokens"].value)}
+    for key, name in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding")):
+        token = settings.get(f"{key}_token")
+        token = token.get("content") if isinstance(token, dict) else token
+        if token in by_text:
+            fields[f"tokenizer.ggml.{name}_token_id"] = Field(by_text[token], T.UINT32)
+    return fields
+
+
+def _vocabulary(tokenizer: dict[str, Any], size: int, where: str) -> dict[str, Field]:
+    from gguf import GGUFValueType as T
+    from gguf import TokenType
+
+    model = tokenizer["model"]
+    steps = tokenizer.get("pre_tokenizer") or {}
+    kinds = tuple(step["type"] for step in steps.get("pretokenizers", [steps]) if step)
+    pre = {("Digits", "ByteLevel"): "smollm", ("ByteLevel",): "gpt-2"}.get(kinds)
+    if model["type"] != "BPE" or pre is None:
+        raise HaggleError(
+            f"no GGUF export for a {model['type']} tokenizer with steps {', '.join(kinds)}",
+            where=where,
+            hint="put the base model's own GGUF beside it, to take its metadata from",
+        )
+    tokens = [f"[PAD{index}]" for index in range(size)]
+    types = [int(TokenType.UNUSED)] * size
+    for text, index in model["vocab"].items():
+        tokens[index], types[index] = text, int(TokenType.NORMAL)
+    for added in tokenizer.get("added_tokens", ()):
+        kind = TokenType.CONTROL if added["special"] else TokenType.USER_DEFINED
+        tokens[added["id"]], types[added["id"]] = added["content"], int(kind)
+    merges = [m if isinstance(m, str) else " ".join(m) for m in model["merges"]]
+    return {
+        "tokenizer.ggml.model": Field("gpt2", T.STRING),
+        "tokenizer.ggml.pre": Field(pre, T.STRING),
+        "tokenizer.ggml.add_space_prefix": Field(False, T.BOOL),
+        "tokenizer.ggml.add_bos_token": Field(False, T.BOOL),
+        "tokenizer.ggml.tokens": Field(tokens, T.ARRAY, T.STRING),
+        "tokenizer.ggml.token_type": Field(types, T.ARRAY, T.INT32),
+        "tokenizer.ggml.merges": Field(merges, T.ARRAY, T.STRING),
+    }
+
+
+def write_gguf(
+    path: Path,
+    tensors: Mapping[str, np.ndarray],
+    shape: LlamaShape,
+    metadata: Mapping[str, Field],
+    quantization: str,
+) -> None:
+    """Write a whole model; `tensors` are float32 under their transformers names.
+
+    Matrices take the quantisation, norms stay float32. With a 4- or 5-bit type the token embedding,
+    which is also the output layer of a tied model, takes Q8_0: there the error would show in every
+    token. Raises HaggleError for an unknown quantisation.
+    """
+    import gguf
+
+    if quantization not in QUANTIZATIONS:
+        known = ", ".join(QUANTIZATIONS)
+        raise HaggleError(f"unknown quantisation {quantization!r}", hint=f"use one of {known}")
+    wanted = gguf.GGMLQuantizationType[quantization]
+    with atomic_path(path) as temporary:
+        writer = gguf.GGUFWriter(str(temporary), "llama")
+        _add_fields(writer, metadata)
+        writer.add_file_type(_FILE_TYPES[quantization])
+        writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+        for name, array in _gguf_tensors(tensors, shape, str(path)):
+            kind = wanted
+            if quantization not in ("F16", "Q8_0") and name in ("token_embd.weight", "output.weight"):
+                kind = gguf.GGMLQuantizationType.Q8_0
+            if array.ndim == 1:
+                kind = gguf.GGMLQuantizationType.F32
+            elif array.shape[-1] % BLOCK:
+                kind = gguf.GGMLQuantizationType.F16
+            writer.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+        _finish(writer)
+
+
+def write_lora_gguf(
+    path: Path, tensors: Mapping[str, np.ndarray], shape: LlamaShape, alpha: float
+) -> None:
+    """Write a LoRA adapter (PEFT names, float32) as a GGUF that llama.cpp applies to its base."""
+    import gguf
+    import numpy as np
+
+    with atomic_path(path) as temporary:
+        writer = gguf.GGUFWriter(str(temporary), "llama")
+        writer.add_string("general.type", "adapter")
+        writer.add_string("adapter.type", "lora")
+        writer.add_float32("adapter.lora.alpha", alpha)
+        for name, array in sorted(tensors.items()):
+            plain = name.removeprefix("base_model.model.")
+            module, _, kind = plain.removesuffix(".weight").rpartition(".")
+            side = {"lora_A": "lora_a", "lora_B": "lora_b"}[kind]
+            target = _gguf_name(f"{module}.weight", shape, str(path))
+            if side == "lora_b":
+                array = _permuted(f"{module}.weight", array, shape)
+            writer.add_tensor(f"{target}.{side}", np.ascontiguousarray(array, dtype=np.float16))
+        _finish(writer)
+
+
+def _add_fields(writer: Any, metadata: Mapping[str, Field]) -> None:
+    for name, field in metadata.items():
+        writer.add_key_value(name, field.value, field.type, sub_type=field.element)
+
+
+def _finish(writer: Any) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _gguf_tensors(
+    tensors: Mapping[str, np.ndarray], shape: LlamaShape, where: str
+) -> Iterator[tuple[str, np.ndarray]]:
+    for name, array in tensors.items():
+        if name == "lm_head.weight" and shape.tied:
+            continue
+        yield _gguf_name(name, shape, where), _permuted(name, array, shape)
+
+
+def _gguf_name(name: str, shape: LlamaShape, where: str) -> str:
+    import gguf
+
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, shape.layers)
+    found = names.get_name(name, try_suffixes=(".weight", ".bias"))
+    if found is None:
+        raise HaggleError(f"tensor {name!r} has no place in a llama GGUF", where=where)
+    return str(found)
+
+
+def _permuted(name: str, array: np.ndarray, shape: LlamaShape) -> np.ndarray:
+    """Reorder rows of q and k: llama.cpp rotates neighbouring pairs, transformers the halves."""
+    if ".q_proj." in name:
+        heads = shape.heads
+    elif ".k_proj." in name:
+        heads = shape.kv_heads
+    else:
+        return array
+    halves = array.reshape(heads, 2, array.shape[0] // heads // 2, *array.shape[1:])
+    return halves.swapaxes(1, 2).reshape(array.shape)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data

@@ -1,0 +1,323 @@
+"""Supervised fine-tuning of a base model on merchant dialogues.
+
+Run it with `haggle train --config configs/train/smollm2_135m.yaml`. A run directory holds
+config.resolved.yaml, metrics.jsonl, checkpoint-*/, adapter/ (or model/) and result.json.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from haggle.errors import HaggleError
+from haggle.models import KNOWN, BaseModel, check_safetensors, resolve_base
+from haggle.storage import atomic_dir, atomic_write_text, dumps, read_jsonl, write_json
+from training.config import TrainConfig, differing_keys, resolved_yaml, sft_arguments
+from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from training.trainer import Clock, DialogueTrainer
+
+CONFIG_FILE = "config.resolved.yaml"
+METRICS_FILE = "metrics.jsonl"
+RESULT_FILE = "result.json"
+ADAPTER_INFO = "haggle_adapter.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """What a run came to. `loss` is the last one logged; `minutes` of training alone."""
+
+    output_dir: Path
+    weights: Path
+    base: str
+    steps: int
+    total_steps: int
+    loss: float
+    tokens: int
+    minutes: float
+    stopped: str
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / max(1e-9, self.minutes * 60)
+
+
+def train(
+    config: TrainConfig, resume: bool = True, echo: Callable[[str], None] = print
+) -> TrainResult:
+    """Fine-tune as `config` says and save the adapter (bf16), or all weights.
+
+    With `resume` a run broken off in the same directory goes on from its last checkpoint, and a
+    finished one is returned as it is; without, it starts afresh. Raises HaggleError when the
+    directory holds a run with other settings, when data or base are unusable, and when the loss is
+    no longer a number (the last good checkpoint is kept).
+    """
+    arguments = sft_arguments(config)
+    base = resolve_base(config.base, echo=echo)
+    echo(f"Base: {base.describe()}")
+    tokenizer = load_tokenizer(base)
+    data = tokenize(
+        read_dialogues(config.dataset),
+        tokenizer,
+        max_length=config.max_length,
+        overlong=config.overlong,
+        spoken_weight=config.spoken_weight,
+    )
+    echo(f"Data: {data.describe()}")
+
+    run = Path(config.output_dir)
+    facts = _facts(base, data)
+    _claim(run, config, facts, resume)
+    if (done := _finished(run, config)) is not None:
+        echo(f"Already finished: {run}")
+        return done
+
+    from training.trainer import Clock, NonFiniteError, restore_clock
+
+    clock = Clock(budget_s=config.max_minutes * 60 if config.max_minutes else None)
+    checkpoint = last_checkpoint(run)
+    if checkpoint is not None:
+        echo(f"Resuming from {checkpoint}")
+        restore_clock(clock, checkpoint)
+    _rewind_metrics(run / METRICS_FILE, checkpoint)
+    trainer = build_trainer(config, base, tokenizer, data, clock, arguments)
+    try:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    except NonFiniteError as error:
+        kept = last_checkpoint(run)
+        raise HaggleError(
+            f"training broke down at step {trainer.state.global_step + 1}: {error}",
+            where=str(run),
+            hint=(
+                (f"the last good checkpoint is {kept}; " if kept else "")
+                + "lower trainer.learning_rate or raise trainer.warmup_steps, in a new output_dir"
+            ),
+        ) from None
+    return _save_result(config, base, tokenizer, trainer, clock)
+
+
+def load_tokenizer(base: BaseModel) -> PreTrainedTokenizerBase:
+    """The base model's tokenizer, with a padding token."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(base.path)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def build_trainer(
+    config: TrainConfig,
+    base: BaseModel,
+    tokenizer: PreTrainedTokenizerBase,
+    data: TokenizedData,
+    clock: Clock,
+    arguments: Any = None,
+) -> DialogueTrainer:
+    """Load the model and set up the trainer; nothing runs yet."""
+    import datasets
+    import torch
+    from peft import LoraConfig
+    from transformers import AutoModelForCausalLM
+
+    from training.trainer import DialogueTrainer, RunLog
+
+    arguments = arguments or sft_arguments(config)
+    # Weights that are trained stay in float32: bf16 would round small updates away.
+    frozen_bf16 = arguments.bf16 and not config.full_finetuning
+    model = AutoModelForCausalLM.from_pretrained(
+        base.path, dtype=torch.bfloat16 if frozen_bf16 else torch.float32
+    )
+    lora = None
+    if not config.full_finetuning:
+        modules = config.lora.target_modules
+        lora = LoraConfig(
+            task_type="CAUSAL_LM",
+            r=config.lora.r,
+            lora_alpha=config.lora.alpha,
+            lora_dropout=config.lora.dropout,
+            target_modules=modules if isinstance(modules, str) else list(modules),
+        )
+    try:
+        return DialogueTrainer(
+            clock=clock,
+            model=model,
+            args=arguments,
+            train_dataset=datasets.Dataset.from_dict(to_columns(data.examples)),
+            processing_class=tokenizer,
+            data_collator=Collator(tokenizer.pad_token_id),
+            peft_config=lora,
+            callbacks=[RunLog(Path(config.output_dir) / METRICS_FILE, clock)],
+        )
+    except ValueError as error:
+        if "target modules" in str(error).lower():
+            raise HaggleError(
+                f"lora.target_modules: {error}", hint="use 'all-linear' or names of linear layers"
+            ) from None
+        raise
+
+
+def last_checkpoint(run: Path) -> Path | None:
+    """The newest checkpoint that was written to its end."""
+    found = [p for p in run.glob("checkpoint-*") if p.name.removeprefix("checkpoint-").isdigit()]
+    for path in sorted(found, key=lambda p: int(p.name.removeprefix("checkpoint-")), reverse=True):
+        try:
+            # The trainer writes its state last, so a readable one says that the rest is there.
+            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
+            for weights in path.glob("*.safetensors"):
+                check_safetensors(weights)
+        except (OSError, ValueError, HaggleError):
+            continue
+        return path
+    return None
+
+
+def _facts(base: BaseModel, data: TokenizedData) -> dict[str, Any]:
+    return {
+        "base_source": base.source,
+        "base_path": str(base.path),
+        "licence": base.licence,
+        "data_sha256": data.sha256,
+        "dialogues": len(data.examples),
+        "tokens": data.tokens,
+        "supervised_tokens": data.supervised,
+        "cut": data.cut,
+        "dropped": data.dropped,
+        "versions": {name: version(name) for name in ("torch", "transformers", "trl", "peft")},
+    }
+
+
+def _claim(run: Path, config: TrainConfig, facts: dict[str, Any], resume: bool) -> None:
+    """Make the run directory this run's own, or refuse when another one lives there."""
+    path = run / CONFIG_FILE
+    if path.is_file():
+        stored = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        if keys := differing_keys(config, facts, stored):
+            raise HaggleError(
+                "holds a run with other settings: " + ", ".join(keys),
+                where=str(run),
+                hint="choose another output_dir, or delete this one",
+            )
+    elif last_checkpoint(run) is not None:
+        raise HaggleError(
+            f"holds checkpoints but no {CONFIG_FILE}",
+            where=str(run),
+            hint="choose another output_dir, or delete this one",
+        )
+    run.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        for old in run.glob("checkpoint-*"):
+            shutil.rmtree(old)
+        for name in (METRICS_FILE, RESULT_FILE):
+            (run / name).unlink(missing_ok=True)
+    atomic_write_text(path, resolved_yaml(config, facts))
+
+
+def _finished(run: Path, config: TrainConfig) -> TrainResult | None:
+    path = run / RESULT_FILE
+    if not path.is_file():
+        return None
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored.pop("tokens_per_s", None)
+    result = TrainResult(
+        **{**stored, "output_dir": run, "weights": run / Path(stored["weights"]).name}
+    )
+    if not result.weights.is_dir():
+        return None
+    more_time = config.max_minutes is None or config.max_minutes > result.minutes * 1.1
+    return None if result.stopped == "time limit" and more_time else result
+
+
+def _rewind_metrics(path: Path, checkpoint: Path | None) -> None:
+    """Drop lines about steps that a resumed run will take again."""
+    if not path.is_file():
+        return
+    step = int(checkpoint.name.removeprefix("checkpoint-")) if checkpoint else 0
+    kept = [line for line in read_jsonl(path, drop_torn_tail=True) if line["step"] <= step]
+    atomic_write_text(path, "".join(dumps(line) + "\n" for line in kept))
+
+
+def _save_result(
+    config: TrainConfig,
+    base: BaseModel,
+    tokenizer: PreTrainedTokenizerBase,
+    trainer: DialogueTrainer,
+    clock: Clock,
+) -> TrainResult:
+    run = Path(config.output_dir)
+    weights = run / ("model" if config.full_finetuning else "adapter")
+    state = trainer.state
+    if trainer.is_world_process_zero():
+        started = time.monotonic()
+        _save_weights(trainer, tokenizer, base, weights)
+        clock.before_s -= time.monotonic() - started
+    losses = [line["loss"] for line in state.log_history if "loss" in line]
+    result = TrainResult(
+        output_dir=run,
+        weights=weights,
+        base=base.name,
+        steps=state.global_step,
+        total_steps=state.max_steps,
+        loss=losses[-1] if losses else float("nan"),
+        tokens=clock.tokens,
+        minutes=round(clock.elapsed_s / 60, 3),
+        stopped="finished" if state.global_step >= state.max_steps else "time limit",
+    )
+    plain = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(result).items()}
+    if trainer.is_world_process_zero():
+        write_json(run / RESULT_FILE, {**plain, "tokens_per_s": round(result.tokens_per_s, 1)})
+    return result
+
+
+def _save_weights(
+    trainer: DialogueTrainer,
+    tokenizer: PreTrainedTokenizerBase,
+    base: BaseModel,
+    target: Path,
+) -> None:
+    """Save adapter or model in bf16, with the tokenizer and a note on what it belongs to."""
+    import torch
+
+    from training.trainer import causal_model
+
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    config = causal_model(model).config
+    state = {
+        name: tensor.detach().to(torch.bfloat16) if tensor.is_floating_point() else tensor
+        for name, tensor in model.state_dict().items()
+    }
+    known = KNOWN.get(base.name)
+    info = {
+        "base": base.name,
+        "hub_id": known.hub_id if known else None,
+        "licence": base.licence,
+        "architecture": config.model_type,
+        "hidden_size": config.hidden_size,
+        "layers": config.num_hidden_layers,
+        "vocab_size": config.vocab_size,
+    }
+    with atomic_dir(target) as directory:
+        if hasattr(model, "peft_config"):
+            # "auto" would ask the hub whether the vocabulary grew; it never does here.
+            model.save_pretrained(directory, state_dict=state, save_embedding_layers=False)
+            (directory / "README.md").unlink(missing_ok=True)
+            # A path of this machine means nothing elsewhere.
+            settings = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
+            settings["base_model_name_or_path"] = known.hub_id if known else base.name
+            write_json(directory / "adapter_config.json", settings)
+        else:
+            model.config.dtype = torch.bfloat16
+            model.save_pretrained(directory, state_dict=state)
+        tokenizer.save_pretrained(directory)
+        write_json(directory / ADAPTER_INFO, info)

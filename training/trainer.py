@@ -1,0 +1,232 @@
+"""TRL's SFTTrainer, with the loss computed only where there is something to learn.
+
+TRL 1.16 projects every position to the vocabulary when it runs on a CPU (its compact path needs
+Triton); with dialogues in which less than half of the tokens are answers that is most of the work
+of the output layer, done for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_callback import ExportableState
+from trl import SFTTrainer
+
+from haggle.storage import dumps
+from training.data import IGNORED, BucketSampler
+
+
+class NonFiniteError(Exception):
+    """Loss or gradients are no longer numbers."""
+
+
+@dataclass
+class Clock:
+    """Training time in seconds, over all resumptions, against an optional budget."""
+
+    budget_s: float | None = None
+    before_s: float = 0.0
+    tokens: int = 0
+    started: float | None = None
+    steps_here: int = 0
+
+    def start(self) -> None:
+        self.started = time.monotonic()
+
+    @property
+    def here_s(self) -> float:
+        return 0.0 if self.started is None else time.monotonic() - self.started
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.before_s + self.here_s
+
+    def share(self) -> float:
+        """Part of the budget that is used up, 0 without a budget."""
+        return min(1.0, self.elapsed_s / self.budget_s) if self.budget_s else 0.0
+
+    def exhausted(self) -> bool:
+        """Whether another step of average length would overrun the budget."""
+        if not self.budget_s:
+            return False
+        step = self.here_s / max(1, self.steps_here)
+        return self.elapsed_s + step > self.budget_s
+
+
+def supervised_log_probs(
+    model: PreTrainedModel, input_ids: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities of the next tokens at supervised positions, and the mask of these.
+
+    `model` is a causal language model (LoRA layers may sit inside), `input_ids` and `labels` are
+    (batch, length), padded on the right: causal attention then never looks at padding, and no
+    attention mask is needed. Returns (n,) in float32 and (batch, length - 1).
+    """
+    hidden = model.base_model(input_ids=input_ids, use_cache=False).last_hidden_state[:, :-1]
+    targets = labels[:, 1:]
+    mask = targets != IGNORED
+    head = model.get_output_embeddings()
+    logits = head(hidden[mask]).float()
+    losses = torch.nn.functional.cross_entropy(logits, targets[mask], reduction="none")
+    return -losses, mask
+
+
+class DialogueTrainer(SFTTrainer):
+    """SFTTrainer over `training.data` columns: weighted loss, bucketed batches, bounded time."""
+
+    def __init__(self, *args: Any, clock: Clock, **kwargs: Any) -> None:
+        self.clock = clock
+        super().__init__(*args, **kwargs)
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | None = None,
+    ) -> Any:
+        ids, labels = inputs["input_ids"], inputs["labels"]
+        weights = inputs["loss_weights"][:, 1:]
+        if self.accelerator.num_processes == 1 and ids.device.type == "cpu":
+            with self.accelerator.autocast():
+                log_probs, mask = supervised_log_probs(causal_model(model), ids, labels)
+            loss = -(log_probs * weights[mask]).sum()
+        else:
+            outputs = model(input_ids=ids, labels=labels, use_cache=False, fused_lm_head=True)
+            loss = -(outputs.log_probs * weights).sum()
+        total = weights.sum() if num_items_in_batch is None else num_items_in_batch
+        loss = loss / torch.as_tensor(total).clamp(min=1e-6)
+        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+            loss = loss * self.accelerator.num_processes
+        if self.model.training:
+            if not torch.isfinite(loss):
+                raise NonFiniteError(f"loss is {loss.item()}")
+            # Every row ends with a supervised token, so its length is its last label's place.
+            last = (labels != IGNORED).int().cumsum(1).argmax(1) + 1
+            self.clock.tokens += int(last.sum())
+        return (loss, None) if return_outputs else loss
+
+    def _get_num_items_in_batch(
+        self, batch_samples: list[dict[str, torch.Tensor]], device: torch.device
+    ) -> torch.Tensor | None:
+        if not batch_samples:
+            return None
+        total = torch.stack([b["loss_weights"][:, 1:].sum() for b in batch_samples]).sum()
+        total = total.to(device)
+        if self.args.world_size > 1:
+            total = self.accelerator.gather(total).sum()
+        return total
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        norm = super()._clip_grad_norm(model)
+        if norm is not None and not math.isfinite(float(norm)):
+            raise NonFiniteError(f"gradient norm is {float(norm)}")
+        return norm
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        rows = train_dataset if train_dataset is not None else self.train_dataset
+        lengths = [len(ids) for ids in rows["input_ids"]]
+        return BucketSampler(lengths, self.args.per_device_train_batch_size, self.args.seed)
+
+    def create_scheduler(
+        self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
+    ) -> Any:
+        """With a time budget, the linear schedule runs on whichever is further: steps or time."""
+        if self.clock.budget_s is None or self.lr_scheduler is not None:
+            return super().create_scheduler(num_training_steps, optimizer)
+        warmup = self.args.get_warmup_steps(num_training_steps) / max(1, num_training_steps)
+
+        def factor(step: int) -> float:
+            done = max(step / max(1, num_training_steps), self.clock.share())
+            if done < warmup:
+                return done / warmup
+            return max(0.0, (1.0 - done) / max(1e-9, 1.0 - warmup))
+
+        target = optimizer if optimizer is not None else self.optimizer
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(target, factor)
+        self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """No model card: the run directory explains itself."""
+
+
+def causal_model(model: Any) -> PreTrainedModel:
+    """The causal language model inside a PEFT wrapper, or the model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+@dataclass
+class RunLog(TrainerCallback, ExportableState):
+    """Writes metrics.jsonl, watches the clock, and keeps its figures in each checkpoint."""
+
+    path: Path
+    clock: Clock
+    last_tokens: int = 0
+    last_s: float = 0.0
+    last_loss: float = field(default=math.nan)
+
+    def state(self) -> dict[str, Any]:
+        figures = {"elapsed_s": self.clock.elapsed_s, "tokens": self.clock.tokens}
+        return {"args": {}, "attributes": figures}
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.clock.start()
+        self.last_tokens, self.last_s = self.clock.tokens, self.clock.elapsed_s
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        self.clock.steps_here += 1
+        if self.clock.exhausted():
+            control.should_training_stop = True
+            control.should_save = True
+            control.should_log = True
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        if not state.is_world_process_zero or not logs or not {"loss", "eval_loss"} & logs.keys():
+            return
+        record: dict[str, Any] = {"step": state.global_step}
+        names = {"learning_rate": "lr", "loss": "loss", "grad_norm": "grad_norm", "epoch": "epoch"}
+        names["eval_loss"] = "eval_loss"
+        record |= {names[key]: value for key, value in logs.items() if key in names}
+        elapsed, tokens = self.clock.elapsed_s, self.clock.tokens
+        record |= {"tokens": tokens, "elapsed_s": round(elapsed, 2)}
+        if "loss" in logs:
+            self.last_loss = float(logs["loss"])
+            seconds = max(1e-9, elapsed - self.last_s)
+            record["tokens_per_s"] = round((tokens - self.last_tokens) / seconds, 1)
+            self.last_tokens, self.last_s = tokens, elapsed
+        with self.path.open("a", encoding="utf-8", newline="\n") as file:
+            file.write(dumps(record) + "\n")
+
+
+def restore_clock(clock: Clock, checkpoint: Path) -> None:
+    """Take up the time and token counts that a checkpoint was saved with."""
+    state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    saved = (state.get("stateful_callbacks") or {}).get(RunLog.__name__) or {}
+    figures = saved.get("attributes") or {}
+    clock.before_s = float(figures.get("elapsed_s", 0.0))
+    clock.tokens = int(figures.get("tokens", 0))
