@@ -173,7 +173,8 @@ def main() -> None:
                 problems += 1
                 print(error)
         print(
-            f"{path.name}: {loaded.voice}, {loaded.split}, {len(loaded.dialogues)} dialogues, {turns} turns"
+            f"{path.name}: {loaded.voice}, {loaded.split}, "
+            f"{len(loaded.dialogues)} dialogues, {turns} turns"
         )
     sys.exit(1 if problems else 0)
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field
 
+from data_gen.corpus_io import corpus_rows
 from data_gen.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.worlds import sample_shop
@@ -41,7 +42,8 @@ PART = 250
 
 class DataConfig(Record):
     """What to generate. `items` bounds how many items a shop sells, `invented` the share of names
-    with a made-up word, `recommendation` the share of scenario 2."""
+    with a made-up word, `recommendation` the share of scenario 2, `corpus` how many times the
+    hand-written dialogues of a split go in."""
 
     train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
     test: Annotated[int, Field(ge=0, le=1_000_000)] = 100
@@ -49,6 +51,7 @@ class DataConfig(Record):
     items: tuple[int, int] = (4, 14)
     invented: Annotated[float, Field(ge=0, le=1)] = 0.2
     recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
+    corpus: Annotated[int, Field(ge=0, le=100)] = 0
     method: str = DEFAULT_METHOD
 
 
@@ -109,7 +112,7 @@ def generate(config: DataConfig, out: Path, *, progress: bool = True) -> dict[st
     Finished parts are kept, so a killed run goes on where it stopped. Raises HaggleError when `out`
     holds data of another config, or when nothing is asked for.
     """
-    if config.train + config.test == 0:
+    if config.train + config.test + config.corpus == 0:
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
     if config.items[0] > config.items[1] or config.items[0] < 1:
         raise HaggleError(f"items {list(config.items)} is no range", hint="e.g. items: [4, 14]")
@@ -119,7 +122,8 @@ def generate(config: DataConfig, out: Path, *, progress: bool = True) -> dict[st
     counts: dict[str, Any] = {}
     for split, number in (("train", config.train), ("test", config.test)):
         made += _write_parts(config, split, number, out / "parts", progress)  # type: ignore[arg-type]
-        if number:
+        made += _write_corpus(config, split, out)  # type: ignore[arg-type]
+        if number or config.corpus:
             counts[split] = _join(out, split)
     shutil.rmtree(out / "parts", ignore_errors=True)
     seconds = time.perf_counter() - started
@@ -178,6 +182,17 @@ def _write_parts(config: DataConfig, split: Split, number: int, parts: Path, pro
                 made += size
             bar.advance(task, size)
     return made
+
+
+def _write_corpus(config: DataConfig, split: Split, out: Path) -> int:
+    """The hand-written dialogues of a split as a part of their own, once per copy."""
+    path = out / "parts" / f"{split}-corpus.jsonl"
+    if not config.corpus or path.exists() or (out / f"{split}.parquet").exists():
+        return 0
+    rows = list(corpus_rows(split))
+    copies = [row | {"id": f"{row['id']}-{copy}"} for copy in range(config.corpus) for row in rows]
+    write_jsonl(path, copies)
+    return len(copies)
 
 
 def _join(out: Path, split: str) -> dict[str, int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from haggle.replay import PastExchange, replay
 from haggle.session import Session
 from haggle.storage import (
     append_jsonl,
+    dumps,
     numbered_jsonl,
     read_json,
     read_jsonl,
@@ -191,11 +193,15 @@ def run_cases(
     out.mkdir(parents=True, exist_ok=True)
     identity = {
         "engine": engine.name, "model": engine.model, "guard": guard, "method": method,
-        "cases": [case.id for case in cases],
+        "cases": [sha256(case.model_dump_json().encode()).hexdigest()[:16] for case in cases],
+        "worlds": sha256(
+            dumps({name: world.model_dump() for name, world in worlds.items()}).encode()
+        ).hexdigest(),
     }  # fmt: skip
     done = _resume(out, identity)
     merchant = Merchant(engine, guard)
-    todo = [case for case in cases if case.id not in done]
+    # By world, so that an engine keeps the shop's part of the prompt from case to case.
+    todo = sorted((case for case in cases if case.id not in done), key=lambda case: case.world)
     batches = [todo[i : i + batch] for i in range(0, len(todo), batch)]
     for group in track(batches, "cases", disable=not progress or not batches):
         sessions = [_session(case, worlds, method, case.id) for case in group]

@@ -38,10 +38,8 @@ def render(
     """
     parts = []
     for message in messages:
-        if isinstance(message, Message):
-            role, content = message.role, message.content
-        else:
-            role, content = message["role"], message["content"]
+        role = message.role if isinstance(message, Message) else message["role"]
+        content = message.content if isinstance(message, Message) else message["content"]
         parts.append(f"{START}{role}\n{content}{END}\n")
     if add_generation_prompt:
         parts.append(f"{START}assistant\n")

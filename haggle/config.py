@@ -83,7 +83,11 @@ def _field_names(model: type[BaseModel], location: tuple[int | str, ...]) -> lis
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> HaggleError:
     """The first problem of a pydantic error as a HaggleError naming the field and its remedy."""
-    first = error.errors(include_url=False)[0]
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    if first["type"] == "missing":  # more often misspelt than left out
+        beside = (p for p in problems if p["loc"][:-1] == first["loc"][:-1])
+        first = next((p for p in beside if p["type"] == "extra_forbidden"), first)
     location = first["loc"]
     field = ".".join(str(part) for part in location) or "(whole record)"
     more = error.error_count() - 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from haggle import placeholders
+from haggle import checks, placeholders
 from haggle.config import Record, load_config
 from haggle.ledger import (
     Cart,
@@ -49,8 +49,14 @@ class Resolved:
     cart: Cart
     sale_price: float | None
     shown: tuple[str, ...] = ()
-    extra_numbers: tuple[float, ...] = ()
+    notes: tuple[Note, ...] = ()
     interventions: tuple[str, ...] = ()
+
+    @property
+    def extra_numbers(self) -> tuple[float, ...]:
+        """True numbers that only the notes speak of: stock left, digits of what is not sold."""
+        left = [float(note.left) for note in self.notes if note.kind == "capped"]
+        return (*left, *(n for note in self.notes for n in checks.numbers_in(note.name)))
 
 
 def resolve(session: Session, proposal: Proposal, *, guarded: bool) -> Resolved:
@@ -70,7 +76,9 @@ def resolve(session: Session, proposal: Proposal, *, guarded: bool) -> Resolved:
     if state.payload == "cart":
         asked, notes = resolve_cart(world, proposal.cart or ())
         if asked or not notes:
-            cart, sale_price = asked, total(world, asked) if asked else None
+            if asked != cart:
+                sale_price = total(world, asked) if asked else None
+            cart = asked
         if not cart:
             proposal = replace(proposal, state=procedure.fallback, cart=())
             interventions.append("empty_cart")
@@ -141,9 +149,8 @@ def finish(
         npc_action=proposal.extras.get("npc_action", ""),
         npc_dialogue=spoken,
     )
-    extra = tuple(float(note.left) for note in notes if note.kind == "capped")
     names = tuple(item.item_name for item in shown)
-    return Resolved(response, proposal, cart, sale_price, names, extra, interventions)
+    return Resolved(response, proposal, cart, sale_price, names, tuple(notes), interventions)
 
 
 def _spoken(proposal: Proposal, values: dict[str, str], trading: bool, safe: str) -> str:
@@ -162,7 +169,7 @@ def safe_line(session: Session, resolved: Resolved) -> Resolved:
     details = resolved.response.context_details
     shown = [session.world.by_id[line.item_id] for line in details.items] if details else []
     return finish(
-        session, proposal, resolved.cart, resolved.sale_price, shown,
+        session, proposal, resolved.cart, resolved.sale_price, shown, resolved.notes,
         interventions=(*resolved.interventions, "safe_line"),
     )  # fmt: skip
 

@@ -116,7 +116,10 @@ def _drop_torn_line(file: Any) -> None:
 
 def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
     """Write JSON Lines atomically."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         for record in records:
             file.write(dumps(record) + "\n")
 

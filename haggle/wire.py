@@ -127,7 +127,7 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise WireError("the answer is not a JSON object")
     if "\\u" in body:  # half an emoji, escaped, is no text that can be written anywhere
-        data = json.loads(to_json(data).encode("utf-8", "replace"))
+        return dict(json.loads(to_json(data).encode("utf-8", "replace")))
     return data
 
 

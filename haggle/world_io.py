@@ -116,7 +116,7 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
             line_number = body_start + reader.line_num
             if None in row or None in row.values():
                 raise HaggleError(
-                    f"has not as many cells as the heading ({len(reader.fieldnames or [])})",
+                    f"another number of cells than the heading's {len(reader.fieldnames or [])}",
                     where=f"{path}:{line_number}",
                 )
             items.append({key: value.strip() for key, value in row.items() if value.strip()})

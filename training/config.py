@@ -74,8 +74,8 @@ class TrainConfig(Record):
     """
 
     base: str = DEFAULT_BASE
-    dataset: str
-    output_dir: str
+    dataset: Path
+    output_dir: Path
     seed: int = 0
     lora: LoraSettings = LoraSettings()
     full_finetuning: bool = False
@@ -104,9 +104,7 @@ def check_trainer_keys(trainer: dict[str, Any], where: str = "") -> None:
             hint = f"set {owner!r} at the top level instead" if owner else "leave it out"
             raise HaggleError(f"key 'trainer.{key}' is not free to set", where=where, hint=hint)
         if key not in known:
-            raise HaggleError(
-                f"unknown key 'trainer.{key}'", where=where, hint=nearest(key, known)
-            )
+            raise HaggleError(f"unknown key 'trainer.{key}'", where=where, hint=nearest(key, known))
 
 
 def sft_arguments(config: TrainConfig) -> SFTConfig:
@@ -117,7 +115,7 @@ def sft_arguments(config: TrainConfig) -> SFTConfig:
     check_trainer_keys(config.trainer)
     on_gpu = torch.cuda.is_available()
     own = {
-        "output_dir": config.output_dir,
+        "output_dir": str(config.output_dir),
         "seed": config.seed,
         "data_seed": config.seed,
         "max_length": None,
@@ -132,7 +130,9 @@ def sft_arguments(config: TrainConfig) -> SFTConfig:
     try:
         return SFTConfig(**merged)
     except (ValueError, TypeError) as error:
-        raise HaggleError(f"trainer: {error}", hint="see the reference of TRL's SFTConfig") from None
+        raise HaggleError(
+            f"trainer: {error}", hint="see the reference of TRL's SFTConfig"
+        ) from None
 
 
 def _has_bf16() -> bool:

@@ -57,8 +57,8 @@ class TokenizedData:
     def describe(self) -> str:
         """One line for people: sizes, and how many dialogues were cut or dropped."""
         return (
-            f"{len(self.examples):,} dialogues, {self.tokens:,} tokens, {self.supervised:,} of them "
-            f"supervised; {self.cut} cut and {self.dropped} dropped as too long"
+            f"{len(self.examples):,} dialogues, {self.tokens:,} tokens, {self.supervised:,} "
+            f"of them supervised; {self.cut} cut and {self.dropped} dropped as too long"
         )
 
 

@@ -197,6 +197,8 @@ def _save_merged(model: Any, source: Path, target: Path, origin: Path) -> Path:
     holder = source if (source / "tokenizer.json").is_file() else origin
     tokenizer = AutoTokenizer.from_pretrained(holder)
     state = {name: tensor.to(torch.bfloat16) for name, tensor in model.state_dict().items()}
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
     with atomic_dir(target) as directory:
         model.config.dtype = torch.bfloat16
         model.save_pretrained(directory, state_dict=state)

@@ -176,7 +176,10 @@ def write_gguf(
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
         for name, array in _gguf_tensors(tensors, shape, str(path)):
             kind = wanted
-            if quantization not in ("F16", "Q8_0") and name in ("token_embd.weight", "output.weight"):
+            if quantization not in ("F16", "Q8_0") and name in (
+                "token_embd.weight",
+                "output.weight",
+            ):
                 kind = gguf.GGMLQuantizationType.Q8_0
             if array.ndim == 1:
                 kind = gguf.GGMLQuantizationType.F32

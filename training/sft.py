@@ -76,7 +76,7 @@ def train(
     )
     echo(f"Data: {data.describe()}")
 
-    run = Path(config.output_dir)
+    run = config.output_dir
     facts = _facts(base, data)
     _claim(run, config, facts, resume)
     if (done := _finished(run, config)) is not None:
@@ -158,7 +158,7 @@ def build_trainer(
             processing_class=tokenizer,
             data_collator=Collator(tokenizer.pad_token_id),
             peft_config=lora,
-            callbacks=[RunLog(Path(config.output_dir) / METRICS_FILE, clock)],
+            callbacks=[RunLog(config.output_dir / METRICS_FILE, clock)],
         )
     except ValueError as error:
         if "target modules" in str(error).lower():
@@ -255,7 +255,7 @@ def _save_result(
     trainer: DialogueTrainer,
     clock: Clock,
 ) -> TrainResult:
-    run = Path(config.output_dir)
+    run = config.output_dir
     weights = run / ("model" if config.full_finetuning else "adapter")
     state = trainer.state
     if trainer.is_world_process_zero():

@@ -63,7 +63,7 @@ class Clock:
         if not self.budget_s:
             return False
         step = self.here_s / max(1, self.steps_here)
-        return self.elapsed_s + step > self.budget_s
+        return self.elapsed_s + step >= self.budget_s
 
 
 def supervised_log_probs(

@@ -1,4 +1,4 @@
-"""Compare exported files with the model they came from: logits, and what llama.cpp makes of them."""
+"""Compare exported files with the model they came from: logits, and llama.cpp's answers."""
 
 from __future__ import annotations
 

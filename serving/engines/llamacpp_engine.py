@@ -56,6 +56,7 @@ class LlamaCppEngine:
 
         Raises HaggleError when a prompt does not fit the context or a grammar was not obeyed.
         """
+        self._running()
         return list(self._pool.map(self._complete, requests))
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:

@@ -32,7 +32,9 @@ BIDS = st.one_of(
 @st.composite
 def counters(draw: st.DrawFn) -> tuple[World, dict[str, int], float]:
     """A shop with some way of haggling, a cart, and a price that may stand after earlier rounds."""
-    prices = draw(st.lists(st.floats(0.01, 9999).map(lambda p: round(p, 2)), min_size=1, max_size=3))
+    prices = draw(
+        st.lists(st.floats(0.01, 9999).map(lambda p: round(p, 2)), min_size=1, max_size=3)
+    )
     haggling = Haggling(max_discount=draw(st.sampled_from([0, 0.05, 0.2, 0.5, 0.99])),
                         step=draw(st.sampled_from([0.01, 0.05, 1])))  # fmt: skip
     items = [
@@ -100,7 +102,18 @@ def test_the_floor_is_a_whole_coin_rounded_up(stall):
 
 LINES = st.lists(
     st.tuples(
-        st.sampled_from(["Sharp Axe", "sharp  axe", "?Sharp Axe", "Mana Potion", "Elemental Wand", "moon", "?", ""]),
+        st.sampled_from(
+            [
+                "Sharp Axe",
+                "sharp  axe",
+                "?Sharp Axe",
+                "Mana Potion",
+                "Elemental Wand",
+                "moon",
+                "?",
+                "",
+            ]
+        ),
         st.one_of(st.integers(-(10**9), 10**15), st.just("all")),
     )
 )
@@ -145,4 +158,7 @@ def test_what_is_sold_out_is_told_apart_from_what_was_never_sold(stall):
 def test_carts_and_prices_are_spoken_in_words_of_the_shop(stall):
     assert speak_cart(stall, {"axe": 2, "rope": 1}) == "2 Sharp Axes and 1 Sturdy Rope (20m)"
     assert speak_cart(stall, {}) == "nothing"
-    assert speak_prices(stall, stall.inventory[1:3]) == "Mana Potion for 60 gold and Sturdy Rope (20m) for 7.5 gold"
+    assert (
+        speak_prices(stall, stall.inventory[1:3])
+        == "Mana Potion for 60 gold and Sturdy Rope (20m) for 7.5 gold"
+    )

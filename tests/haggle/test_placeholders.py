@@ -16,7 +16,9 @@ def test_every_placeholder_is_replaced_by_its_value():
     assert used(text) == set(ALL)
 
 
-@pytest.mark.parametrize("written", ["__PRICE__", "_PRICE_", "__PRICE_", "_PRICE__", "PRICE__", "__PRICE"])
+@pytest.mark.parametrize(
+    "written", ["__PRICE__", "_PRICE_", "__PRICE_", "_PRICE__", "PRICE__", "__PRICE"]
+)
 def test_a_dropped_underscore_is_forgiven(written):
     assert used(f"only {written} gold") == {PRICE}
     assert fill(f"only {written} gold", {PRICE: "120"}) == "only 120 gold"

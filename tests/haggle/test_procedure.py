@@ -70,7 +70,9 @@ def test_small_talk_is_transparent_and_a_goodbye_starts_anew():
 
 def test_without_a_cart_there_is_nothing_to_haggle_review_or_sell():
     for last in LASTS:
-        assert not {"NEGOTIATE", "FINAL_CHECK", "COMMIT_SALE"} & set(TRADE.legal(last, has_cart=False))
+        assert not {"NEGOTIATE", "FINAL_CHECK", "COMMIT_SALE"} & set(
+            TRADE.legal(last, has_cart=False)
+        )
 
 
 def test_an_unknown_state_is_answered_with_the_nearest():
@@ -87,8 +89,14 @@ def test_an_unknown_procedure_is_answered_with_the_known():
     ("change", "complaint"),
     [
         ({"fallback": "CASUALL"}, "did you mean 'CASUAL'"),
-        ({"critical": [{"state": "COMMIT", "only_after": ["FINAL_CHECK"]}]}, "unknown state 'COMMIT'"),
-        ({"critical": [{"state": "COMMIT_SALE", "only_after": ["FINAL"]}]}, "unknown state 'FINAL'"),
+        (
+            {"critical": [{"state": "COMMIT", "only_after": ["FINAL_CHECK"]}]},
+            "unknown state 'COMMIT'",
+        ),
+        (
+            {"critical": [{"state": "COMMIT_SALE", "only_after": ["FINAL"]}]},
+            "unknown state 'FINAL'",
+        ),
         ({"aliases": {"x": {"A": "NOWHERE"}}}, "unknown state 'NOWHERE'"),
         ({"fallbak": "CASUAL"}, "did you mean 'fallback'"),
     ],
@@ -100,6 +108,14 @@ def test_a_procedure_that_names_unknown_states_is_refused(tmp_path, change, comp
     with pytest.raises(HaggleError) as refused:
         load_config(path, Procedure)
     assert complaint in str(refused.value) and "mine.yaml" in str(refused.value)
+
+
+def test_a_critical_state_needs_its_mandatory_one_even_where_it_may_follow_any():
+    commit = TRADE.states["COMMIT_SALE"].model_copy(update={"after": "any"})
+    loose = TRADE.model_copy(update={"states": {**TRADE.states, "COMMIT_SALE": commit}})
+    assert not loose.is_valid("OFFER_SELL", "COMMIT_SALE")
+    assert "COMMIT_SALE" not in loose.legal("OFFER_SELL", has_cart=True)
+    assert loose.is_valid("FINAL_CHECK", "COMMIT_SALE")
 
 
 def test_a_state_that_may_follow_an_unknown_one_is_refused(tmp_path):

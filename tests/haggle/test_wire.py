@@ -12,6 +12,7 @@ from haggle.procedure import load_procedure
 from haggle.wire import (
     LIMIT,
     Proposal,
+    Quantity,
     WireError,
     decode,
     decode_compact,
@@ -24,7 +25,8 @@ from haggle.wire import (
 PROCEDURE = load_procedure()
 LASTS = st.sampled_from(["", *PROCEDURE.tracked])
 WORDS = st.text(st.characters(exclude_categories=["Cs"]))
-LINES = st.lists(st.tuples(WORDS, st.one_of(st.integers(-9, 10**9), st.just("all")))).map(tuple)
+QUANTITIES: st.SearchStrategy[Quantity] = st.one_of(st.integers(-9, 10**9), st.just("all"))
+LINES = st.lists(st.tuples(WORDS, QUANTITIES)).map(tuple)
 BIDS = st.one_of(
     st.none(),
     st.integers(-(10**9), 10**9),
@@ -137,12 +139,21 @@ def test_a_number_beyond_all_measure_is_bounded(number):
 
 
 def test_quantities_as_small_models_write_them_are_understood():
-    record = {"last": "", "state": "OFFER_SELL", "cart": [["A", "3"], ["B", 2.0], ["C", "all"]], "say": ""}
+    record = {
+        "last": "",
+        "state": "OFFER_SELL",
+        "cart": [["A", "3"], ["B", 2.0], ["C", "all"]],
+        "say": "",
+    }
     assert decode_compact(to_json(record), PROCEDURE).cart == (("A", 3), ("B", 2), ("C", "all"))
 
 
 def full(kind: str = "TRADE", last: str = "", **details: object) -> str:
-    record: dict[str, object] = {"last_trade_context": last, "context_type": kind, "npc_dialogue": "Well."}
+    record: dict[str, object] = {
+        "last_trade_context": last,
+        "context_type": kind,
+        "npc_dialogue": "Well.",
+    }
     if details:
         record["context_details"] = details
     return to_json(record)
@@ -152,9 +163,15 @@ AXES = [{"item_id": "axe", "item_name": "Sharp Axe", "quantity": 2, "price": 130
 
 
 def test_the_papers_json_carries_items_and_the_totals_the_model_stated():
-    text = full(context_subtype="OFFER_SELL", items=AXES, original_price="__PRICE__", sale_price="1,260")
+    text = full(
+        context_subtype="OFFER_SELL", items=AXES, original_price="__PRICE__", sale_price="1,260"
+    )
     proposal = decode_full(text, PROCEDURE)
-    assert (proposal.state, proposal.cart, proposal.unit_prices) == ("OFFER_SELL", (("Sharp Axe", 2),), (130.0,))
+    assert (proposal.state, proposal.cart, proposal.unit_prices) == (
+        "OFFER_SELL",
+        (("Sharp Axe", 2),),
+        (130.0,),
+    )
     assert (proposal.stated_original, proposal.stated_sale) == ("__PRICE__", 1260.0)
     shown = decode_full(full(context_subtype="SHOW_ITEMS", items=AXES), PROCEDURE)
     assert shown.show == ("Sharp Axe",) and shown.cart is None

@@ -1,0 +1,206 @@
+"""Scripted players and the oracle merchant: every label is exact because the act is known."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import Counter
+
+import pytest
+
+from data_gen.acts import Act
+from data_gen.generate import DataConfig, make_dialogue
+from data_gen.oracle import propose
+from data_gen.phrasebook import load_phrasebook
+from data_gen.play import play_oracle, start_play
+from data_gen.player import MAX_ROUNDS
+from data_gen.worlds import sample_shop, shop_of
+from haggle.engine import Generation
+from haggle.merchant import Merchant
+from haggle.methods import get_method
+from haggle.procedure import load_procedure
+from haggle.records import SCENARIOS, Dialogue
+from haggle.scripted import NullEngine
+from haggle.session import Session
+from haggle.wire import decode_compact
+from haggle.world_io import named_world
+
+METHOD = get_method("astp-compact")
+PROCEDURE = load_procedure()
+
+
+@pytest.fixture(scope="module")
+def dialogues() -> list[Dialogue]:
+    """Three hundred dialogues of both splits."""
+    config = DataConfig()
+    splits = ["train"] * 200 + ["test"] * 100
+    return [make_dialogue(config, split, i)[1] for i, split in enumerate(splits)]  # type: ignore[arg-type]
+
+
+def test_every_answer_of_the_oracle_passes_every_check(dialogues):
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    assert len(turns) > 1000
+    for turn in turns:
+        assert turn.failed == turn.proposed_failed == turn.interventions == [], turn
+        assert turn.valid_json and (turn.state, turn.cart) == (turn.goal_state, turn.goal_cart)
+        assert "__" not in turn.response.npc_dialogue
+
+
+def test_every_act_and_every_state_is_met(dialogues):
+    acts = Counter(turn.act for dialogue in dialogues for turn in dialogue.turns)
+    states = Counter(turn.state for dialogue in dialogues for turn in dialogue.turns)
+    assert set(states) == set(PROCEDURE.states)
+    missing = set(load_phrasebook().player) - set(acts)
+    for index in range(300, 1500):
+        if not missing:
+            break
+        missing -= {turn.act for turn in make_dialogue(DataConfig(), "train", index)[1].turns}
+    assert not missing
+
+
+def test_every_legal_transition_that_people_make_is_met(dialogues):
+    seen = {pair for dialogue in dialogues for pair in dialogue.transitions()}
+    for pair in [
+        ("Start", "OFFER_SELL"), ("Start", "SHOW_ITEMS"), ("OFFER_SELL", "OFFER_SELL"),
+        ("OFFER_SELL", "NEGOTIATE"), ("NEGOTIATE", "NEGOTIATE"), ("NEGOTIATE", "OFFER_SELL"),
+        ("OFFER_SELL", "FINAL_CHECK"), ("NEGOTIATE", "FINAL_CHECK"), ("FINAL_CHECK", "COMMIT_SALE"),
+        ("FINAL_CHECK", "CASUAL"), ("CASUAL", "COMMIT_SALE"), ("FINAL_CHECK", "OFFER_SELL"),
+        ("COMMIT_SALE", "END"), ("COMMIT_SALE", "OFFER_SELL"),
+    ]:  # fmt: skip
+        assert pair in seen, pair
+
+
+def test_dialogues_are_as_long_as_the_papers(dialogues):
+    rounds = [len(dialogue.turns) for dialogue in dialogues]
+    assert 4 <= statistics.fmean(rounds) <= 8 and max(rounds) <= MAX_ROUNDS
+    by_scenario = {
+        s: statistics.fmean(len(d.turns) for d in dialogues if d.scenario == s) for s in SCENARIOS
+    }
+    assert by_scenario["recommendation"] > by_scenario["specific_items"]
+
+
+def test_most_dialogues_reach_a_sale_but_not_all(dialogues):
+    sold = [any(t.state == "COMMIT_SALE" for t in d.turns) for d in dialogues]
+    assert 0.5 < sum(sold) / len(sold) < 0.95
+
+
+def test_many_players_type_alike_seldom(dialogues):
+    lines = Counter(turn.player for dialogue in dialogues for turn in dialogue.turns)
+    assert len(lines) / sum(lines.values()) > 0.7
+
+
+def test_overstock_and_unsold_goods_are_asked_for(dialogues):
+    said = " ".join(t.response.npc_dialogue for d in dialogues for t in d.turns)
+    assert said.count("I have only") > 20 and said.count("I do not sell") > 20
+
+
+def open_play(seed: int, split: str = "test", scenario: str = "specific_items"):
+    shop = sample_shop(random.Random(seed), split)  # type: ignore[arg-type]
+    return start_play(shop, scenario, seed, split, METHOD)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_seed_fixes_the_whole_player(scenario):
+    merchant = Merchant(NullEngine(), "state")
+    one, two = (play_oracle(open_play(7, scenario=scenario), merchant) for _ in range(2))
+    assert one == two
+    assert len({open_play(seed, scenario=scenario).next_line() for seed in range(20)}) > 15
+
+
+def test_a_player_answers_to_what_the_merchant_did_not_to_a_script():
+    def played(answer: str) -> list[str]:
+        play, lines = open_play(3), []
+        merchant = Merchant(NullEngine(), "off")
+        while (line := play.next_line()) is not None:
+            lines.append(line)
+            play.add(merchant.complete(play.session, line, Generation(answer)), play.goal())
+        return lines
+
+    silent = played("garbage")
+    ended = played('{"last":"","state":"END","say":"Out!"}')
+    assert silent[0] == ended[0]
+    assert len(ended) == 1 and 1 < len(silent) <= MAX_ROUNDS
+
+
+def test_a_recommendation_player_names_a_purpose_not_an_item():
+    for seed in range(30):
+        play = open_play(seed, scenario="recommendation")
+        line = (play.next_line() or "").casefold()
+        assert not any(item.item_name.casefold() in line for item in play.session.world.items)
+
+
+def offered(last: str = "OFFER_SELL") -> Session:
+    session = Session(named_world("frontier_shop"))
+    session.settle("OFFER_SELL", {"tool_03": 2}, None)
+    if last != "OFFER_SELL":
+        session.settle(last, session.cart, session.sale_price)
+    return session
+
+
+@pytest.mark.parametrize(
+    ("session", "act", "state"),
+    [
+        (Session(named_world("frontier_shop")), Act("accept", "agree"), "CASUAL"),
+        (offered(), Act("accept", "agree"), "FINAL_CHECK"),
+        (offered(), Act("confirm", "agree"), "FINAL_CHECK"),
+        (offered("NEGOTIATE"), Act("accept", "agree"), "FINAL_CHECK"),
+        (offered("FINAL_CHECK"), Act("accept", "agree"), "COMMIT_SALE"),
+        (offered("FINAL_CHECK"), Act("hesitate", "hesitate"), "CASUAL"),
+        (offered("FINAL_CHECK"), Act("attack_forged", "attack"), "CASUAL"),
+        (offered("FINAL_CHECK"), Act("haggle_vague", "haggle"), "NEGOTIATE"),
+        (offered("FINAL_CHECK"), Act("add", "order", (("Local Map", 1),)), "OFFER_SELL"),
+        (Session(named_world("frontier_shop")), Act("haggle_vague", "haggle"), "CASUAL"),
+        (Session(named_world("frontier_shop")), Act("create", "order", (("?moon", 1),)), "CASUAL"),
+        (offered(), Act("leave", "leave"), "END"),
+        (offered(), Act("clear", "clear"), "CASUAL"),
+        (offered(), Act("ask_item", "ask_item", items=("Local Map",)), "SHOW_ITEMS"),
+    ],
+)
+def test_the_oracle_follows_the_conditions_of_the_procedure(session, act, state):
+    assert propose(session, act, random.Random(0)).state == state
+
+
+def test_agreement_after_small_talk_counts_from_before_it():
+    session = offered("FINAL_CHECK")
+    session.settle("CASUAL", session.cart, session.sale_price)
+    assert propose(session, Act("back_accept", "agree"), random.Random(0)).state == "COMMIT_SALE"
+
+
+def test_an_order_names_what_the_player_wants_not_what_there_is():
+    play = open_play(0)
+    lines = []
+    for seed in range(200):
+        play = open_play(seed)
+        play.next_line()
+        proposal = play.oracle
+        lines += [(play.session.world, line) for line in proposal.cart or ()]
+    unlisted = [name for _, (name, _) in lines if name.startswith("?")]
+    listed = [(w, name) for w, (name, _) in lines if not name.startswith("?")]
+    assert unlisted and all(name in world.sellable_names for world, name in listed)
+    assert any(number > (w.find(name).quantity or 0) for w, (name, number) in lines if w.find(name))
+
+
+def test_every_training_text_decodes_to_the_label_beside_it():
+    for index in range(20):
+        play, dialogue = make_dialogue(DataConfig(), "train", index)
+        answers = [m.content for m in play.all_messages() if m.role == "assistant"]
+        assert len(answers) == len(dialogue.turns)
+        for text, turn in zip(answers, dialogue.turns, strict=True):
+            proposal = decode_compact(text, PROCEDURE)
+            assert (proposal.last, proposal.state) == (turn.last, turn.state)
+            assert (
+                turn.response.npc_dialogue == proposal.say
+                or "__" in proposal.say
+                or "I " in proposal.say
+            )
+
+
+def test_a_shop_bought_empty_does_not_stop_the_generator():
+    for index in range(300, 330):
+        make_dialogue(DataConfig(items=(1, 1)), "train", index)
+
+
+def test_a_given_world_is_a_shop_too():
+    play = start_play(shop_of(named_world("trench_outfitter")), "specific_items", 1, "test", METHOD)
+    dialogue = play_oracle(play, Merchant(NullEngine(), "state"))
+    assert dialogue.world == "trench_outfitter" and all(not t.failed for t in dialogue.turns)

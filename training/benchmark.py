@@ -1,0 +1,186 @@
+"""Throughput of the trainer against a bare PyTorch loop over the same batches.
+
+    python -m training.benchmark --dataset data/demo [--steps 4] [--rounds 3] [--batch-size 4]
+
+Both train the same LoRA with the same optimiser and the same supervised-position loss; rounds
+alternate, so that a machine that is busy for a while slows both. The goal is a ratio of 0.9.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from haggle.errors import HaggleError
+from haggle.models import DEFAULT_BASE, resolve_base
+from training.config import TrainConfig, sft_arguments
+from training.data import (
+    BucketSampler,
+    Collator,
+    Example,
+    TokenizedData,
+    read_dialogues,
+    to_columns,
+    tokenize,
+)
+from training.sft import build_trainer, load_tokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+GOAL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Tokens per second of both loops, a value a round, and the median of the rounds' ratios."""
+
+    trainer: list[float]
+    bare: list[float]
+    ratio: float
+    tokens_per_round: int
+
+
+def benchmark(
+    dataset: str | Path,
+    base: str = DEFAULT_BASE,
+    *,
+    steps: int = 4,
+    rounds: int = 3,
+    batch_size: int = 4,
+    max_length: int = 2048,
+) -> Throughput:
+    """Train `steps` batches by trainer and by bare loop, `rounds` times each, alternating."""
+    base_model = resolve_base(base)
+    tokenizer = load_tokenizer(base_model)
+    every = tokenize(read_dialogues(dataset), tokenizer, max_length=max_length)
+    examples = _first_batches(every.examples, steps, batch_size)
+    data = TokenizedData(examples, 0, 0, every.sha256)
+
+    from training.trainer import Clock, causal_model
+
+    with tempfile.TemporaryDirectory() as folder:
+        config = TrainConfig(
+            base=base,
+            dataset=Path(dataset),
+            output_dir=Path(folder),
+            max_length=max_length,
+            trainer={
+                "per_device_train_batch_size": batch_size,
+                "max_steps": steps,
+                "save_strategy": "no",
+                "logging_steps": 1,
+                "disable_tqdm": True,
+                "learning_rate": 1e-4,
+            },
+        )
+        arguments = sft_arguments(config)
+        collate = Collator(tokenizer.pad_token_id)
+        trainer = build_trainer(config, base_model, tokenizer, data, Clock(), arguments)
+        order = list(BucketSampler([len(e.ids) for e in examples], batch_size, config.seed))
+        rows = to_columns(examples)
+        batches = [
+            collate([{k: v[i] for k, v in rows.items()} for i in order[at : at + batch_size]])
+            for at in range(0, len(order), batch_size)
+        ]
+        model = causal_model(trainer.model)
+        bare_loop(model, batches[:1], bf16=arguments.bf16)  # first calls allocate and compile
+        ours, bare = [], []
+        for number in range(rounds):
+            for which in ("bare", "trainer") if number % 2 else ("trainer", "bare"):
+                started = time.perf_counter()
+                if which == "bare":
+                    bare_loop(model, batches, bf16=arguments.bf16)
+                    bare.append(data.tokens / (time.perf_counter() - started))
+                else:
+                    trainer.optimizer = trainer.lr_scheduler = None
+                    trainer.train()
+                    ours.append(data.tokens / (time.perf_counter() - started))
+    ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
+    return Throughput(ours, bare, ratio, data.tokens)
+
+
+def bare_loop(model: Any, batches: Sequence[dict[str, torch.Tensor]], *, bf16: bool) -> float:
+    """The plainest training loop over the batches; returns the last loss.
+
+    Loss as in the trainer: weighted next-token loss at supervised positions only.
+    """
+    import torch
+
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-4, weight_decay=0.0, fused=True)
+    model.train()
+    last = 0.0
+    for batch in batches:
+        labels, weights = batch["labels"][:, 1:], batch["loss_weights"][:, 1:]
+        mask = labels != -100
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            hidden = model.base_model(input_ids=batch["input_ids"], use_cache=False)
+            logits = model.lm_head(hidden.last_hidden_state[:, :-1][mask]).float()
+            loss = torch.nn.functional.cross_entropy(logits, labels[mask], reduction="none")
+        loss = (loss * weights[mask]).sum() / weights.sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        last = loss.item()
+    return last
+
+
+def _first_batches(examples: Sequence[Example], steps: int, batch_size: int) -> list[Example]:
+    wanted = steps * batch_size
+    if len(examples) < wanted:
+        raise HaggleError(
+            f"{len(examples)} dialogues are too few for {steps} batches of {batch_size}",
+            hint="lower --steps or --batch-size, or give a larger dataset",
+        )
+    return list(examples[:wanted])
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Options of `python -m training.benchmark`."""
+    parser = argparse.ArgumentParser(description="Trainer throughput against a bare loop.")
+    parser.add_argument("--dataset", required=True, help="directory or .jsonl/.parquet file")
+    parser.add_argument("--base", default=DEFAULT_BASE)
+    parser.add_argument("--steps", type=int, default=4, help="batches a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--json", type=Path, default=None, help="write the figures here as well")
+    return parser
+
+
+def main() -> int:
+    """Print tokens per second and their ratio; returns 0 when the goal is met, else 1."""
+    options = make_parser().parse_args()
+    try:
+        result = benchmark(
+            options.dataset,
+            options.base,
+            steps=options.steps,
+            rounds=options.rounds,
+            batch_size=options.batch_size,
+        )
+    except HaggleError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{'round':>5} {'trainer':>9} {'bare':>9}   tokens/s")
+    for number, (ours, bare) in enumerate(zip(result.trainer, result.bare, strict=True), 1):
+        print(f"{number:>5} {ours:>9.1f} {bare:>9.1f}")
+    verdict = "met" if result.ratio >= GOAL else "missed"
+    print(f"ratio {result.ratio:.3f} (goal {GOAL}: {verdict})")
+    if options.json is not None:
+        from haggle.storage import write_json
+
+        write_json(options.json, asdict(result))
+    return 0 if result.ratio >= GOAL else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
