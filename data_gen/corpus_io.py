@@ -116,7 +116,14 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
 def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) -> TurnRecord:
     """One labelled turn through the real turn function; anything it objects to is an error."""
     procedure = session.procedure
+    if turn.state not in procedure.states:
+        hint = nearest(turn.state, procedure.states)
+        raise HaggleError(f"unknown state {turn.state!r}", where=where, hint=hint)
     state = procedure.state(turn.state)
+    if (state.payload == "show") != (turn.show is not None):
+        raise HaggleError("a show goes with SHOW_ITEMS, and only there", where=where)
+    if turn.bid is not None and state.payload != "bid":
+        raise HaggleError("a bid goes with NEGOTIATE only", where=where)
     if (state.payload == "cart") != (turn.cart is not None) and not (
         state.may_clear and turn.cart == {}
     ):

@@ -111,7 +111,7 @@ def compare(engine: Engine, guarded: Sequence[GenerationRequest], runs: int) -> 
                 for moments in timed
             )
             speeds.append(((same - 1) / free_s, (same - 1) / kept_s))
-            cpu_ratios.append(free_cpu / kept_cpu)
+            cpu_ratios.append(free_cpu / kept_cpu if kept_cpu else 1.0)
     if not speeds:
         raise HaggleError("every answer was shorter than 8 tokens", hint="raise --tokens")
     return {

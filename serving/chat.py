@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from haggle.engine import Engine
 from haggle.merchant import Guard, Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.placeholders import ALL
 from haggle.records import TurnRecord
 from haggle.session import Session
 from haggle.world import World, money
 
 QUIT = {"/quit", "/exit", "/q"}
 SAY = '"say":"'
+# The end of the line, or what the finished turn may word otherwise: a placeholder (small models
+# drop its underscores), an escape, spaces that fall together.
+_HELD = re.compile(r'["\\_]|[A-Z](?:[A-Z]|\Z)|  ')
 
 
 def shop_table(world: World) -> Table:
     """The shelves of a shop: names, prices, stock."""
-    table = Table(title=f"{world.merchant.name}: {world.situation.location}", title_style="bold")
+    title = Text(f"{world.merchant.name}: {world.situation.location}", "bold")
+    table = Table(title=title)
     table.add_column("item")
-    table.add_column(f"price ({world.currency})", justify="right")
+    table.add_column(Text(f"price ({world.currency})"), justify="right")
     table.add_column("left", justify="right")
     for item in world.inventory:
-        table.add_row(item.item_name, money(item.price or 0), str(item.quantity))
+        table.add_row(Text(item.item_name), money(item.price or 0), str(item.quantity))
     return table
 
 
 def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
     """Of a compact answer that streams in, the words of its spoken line.
 
-    Held back at a placeholder: from there on only the finished turn knows what is said.
+    Held back where a placeholder may begin: from there on only the finished turn knows what is
+    said.
     """
     seen, shown = "", 0
     for piece in pieces:
@@ -43,10 +48,9 @@ def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
         start = seen.find(SAY)
         if start < 0:
             continue
-        line = seen[start + len(SAY) :]
-        end = line.find('"')
-        line = line if end < 0 else line[:end]
-        held = min((i for i in (line.find("_"), *map(line.find, ALL)) if i >= 0), default=len(line))
+        line = seen[start + len(SAY) :].lstrip()
+        found = _HELD.search(line)
+        held = found.start() if found else len(line)
         if held > shown:
             yield line[shown:held]
             shown = held
@@ -77,9 +81,8 @@ def chat(
     session = Session(world, method=get_method(method))
     merchant = Merchant(engine, guard)
     console.print(shop_table(world))
-    console.print(
-        f"[dim]{engine.name}, {engine.model}, guard {guard}. /shop lists, /quit leaves.[/]"
-    )
+    about = f"{engine.name}, {engine.model}, guard {guard}. /shop lists, /quit leaves."
+    console.print(Text(about, "dim"))
     warm = getattr(engine, "warm", None)
     if warm is not None:
         with console.status("the merchant looks up"):
@@ -89,6 +92,8 @@ def chat(
             text = console.input("\n[bold cyan]you[/] > ")
         except (EOFError, KeyboardInterrupt):
             break
+        if not text.strip():
+            continue
         if text.strip() in QUIT:
             break
         if text.strip() == "/shop":
@@ -99,7 +104,8 @@ def chat(
             break
     for sale in session.sales:
         bought = ", ".join(f"{n} x {world.by_id[i].item_name}" for i, n in sale.items.items())
-        console.print(f"[green]bought:[/] {bought} for {money(sale.price)} {world.currency}")
+        paid = f"{bought} for {money(sale.price)} {world.currency}"
+        console.print(Text.assemble(("bought:", "green"), f" {paid}"), soft_wrap=True)
     return session
 
 
@@ -115,17 +121,20 @@ def say_turn(merchant: Merchant, session: Session, text: str, console: Console) 
             else:
                 yield piece
 
-    name = session.world.merchant.name
-    console.print(f"[bold yellow]{escape(name)}[/] > ", end="")
+    # Text, not str: brackets and colons that a player or a world wrote are no markup. Soft-wrapped:
+    # rich does not know where on the screen line a piece begins.
+    name = Text.assemble((session.world.merchant.name, "bold yellow"), " > ")
+    console.print(name, end="", soft_wrap=True)
     shown = ""
     for words in spoken_pieces(pieces()):
-        console.print(escape(words), end="", highlight=False)
+        console.print(Text(words), end="", soft_wrap=True)
         shown += words
     turn = finished[0]
     line = turn.response.npc_dialogue
     if line.startswith(shown):
-        console.print(escape(line[len(shown) :]), highlight=False)
+        console.print(Text(line[len(shown) :]), soft_wrap=True)
     else:
-        console.print(f"\n{escape(name)} > {escape(line)}", highlight=False)
-    console.print(f"[dim]{escape(status(turn, session, time.perf_counter() - started))}[/]")
+        console.print(Text("\n") + name + Text(line), soft_wrap=True)
+    told = status(turn, session, time.perf_counter() - started)
+    console.print(Text(told, "dim"), soft_wrap=True)
     return turn

