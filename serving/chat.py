@@ -91,6 +91,7 @@ def chat(
         try:
             text = console.input("\n[bold cyan]you[/] > ")
         except (EOFError, KeyboardInterrupt):
+            console.print()
             break
         if not text.strip():
             continue

@@ -1,6 +1,6 @@
 """Read dialogue datasets and turn them into token ids with a loss weight for each token.
 
-A dataset is a directory with `train.jsonl` or `train.parquet` (as `haggle data` writes it), or one
+A dataset is a directory with `train.jsonl` or `train.parquet` (as `haggle generate` writes it), or one
 such file. Each row has `messages`: a list of {role, content}; other columns are left alone.
 """
 
@@ -71,11 +71,11 @@ def dataset_file(path: str | Path) -> Path:
         if (path / name).is_file():
             return path / name
     if not path.exists():
-        raise HaggleError("no such dataset", where=str(path), hint="make one with `haggle data`")
+        raise HaggleError("no such dataset", where=str(path), hint="make one with `haggle generate`")
     raise HaggleError(
         "holds no train.parquet or train.jsonl",
         where=str(path),
-        hint="make a dataset with `haggle data`, or name a .jsonl or .parquet file",
+        hint="make a dataset with `haggle generate`, or name a .jsonl or .parquet file",
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BLOCK = 32
 QUANTIZATIONS = ("F16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")
 # Layers of which a small model bears no coarse rounding, by measurement on a SmolLM2-135M with LoRA
-# (answers' tokens, KL to the merged model): all 4-bit 0.23 nats, with these in 8 bits 0.05.
+# (answers' tokens, KL to the merged model): Q4_0 throughout 0.13 nats, with these in Q8_0 0.03.
 FINE = ("token_embd", "output.", "attn_", "ffn_down")
 # llama.cpp's general.file_type of a file that is mostly of this type.
 _FILE_TYPES = {"F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9}
@@ -178,10 +178,7 @@ def write_gguf(
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
         for name, array in _gguf_tensors(tensors, shape, str(path)):
             kind = wanted
-            if quantization not in ("F16", "Q8_0") and name in (
-                "token_embd.weight",
-                "output.weight",
-            ):
+            if quantization not in ("F16", "Q8_0") and any(part in name for part in FINE):
                 kind = gguf.GGMLQuantizationType.Q8_0
             if array.ndim == 1:
                 kind = gguf.GGMLQuantizationType.F32

@@ -68,7 +68,13 @@ def make_base(directory: Path, *, hidden: int = 64, layers: int = 2, seed: int =
         # Wide enough that the logits are not all alike, so that a wrong layout shows.
         initializer_range=0.1,
     )
-    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(directory)
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():
+        for index in range(config.vocab_size):
+            # Never the likeliest, so that greedy answers are text: engines hold back torn UTF-8.
+            if not fast.decode([index]).isascii():
+                model.model.embed_tokens.weight[index] = 0.0
+    model.to(torch.bfloat16).save_pretrained(directory)
     fast.save_pretrained(directory)
     return directory
 
