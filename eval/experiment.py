@@ -31,6 +31,7 @@ from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import SCENARIOS, Dialogue, Scenario
 from haggle.storage import append_jsonl, atomic_write_text, read_jsonl, write_json
 from haggle.world_io import named_world
+from serving.engines import EngineConfig, load_engine, read_engine_config
 
 SAMPLED = "sampled"
 AUTO = "auto"
@@ -104,10 +105,8 @@ def load_eval_config(path: str | Path) -> EvalConfig:
     return config
 
 
-def start_engine(run: RunConfig) -> Engine:
-    """The engine of a run: its serve config, with the run's own model files in place."""
-    from serving.engines import load_engine, read_engine_config
-
+def engine_config(run: RunConfig) -> EngineConfig:
+    """The serve config of a run, with the run's own model files in place."""
     name = run.engine
     if name == AUTO:
         name = "vllm_cpu" if find_spec("vllm") and not run.gguf_only else "llamacpp_batch"
@@ -115,7 +114,12 @@ def start_engine(run: RunConfig) -> Engine:
     own = {"model": run.model, "gguf": run.gguf, "adapter": run.adapter}
     if config.engine != "llamacpp":
         own["gguf"] = None
-    return load_engine(config.model_copy(update={k: v for k, v in own.items() if v is not None}))
+    return config.model_copy(update={k: v for k, v in own.items() if v is not None})
+
+
+def start_engine(run: RunConfig) -> Engine:
+    """Start the engine of a run."""
+    return load_engine(engine_config(run))
 
 
 def make_play(config: EvalConfig, scenario: Scenario, seed: int, method: str) -> Play:

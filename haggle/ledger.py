@@ -27,13 +27,14 @@ def resolve_cart(
     """The cart that can really be sold for the lines asked for, with notes on what was changed.
 
     Quantities are capped at the stock, items that are not sold are left out, zero and negative
-    quantities vanish, repeated items add up.
+    quantities vanish. Partial names are recognised where only one item can be meant. Of an item
+    named twice the later line counts: the list is the whole cart, so it is a correction.
     """
     asked: dict[str, int] = {}
     notes: list[Note] = []
     for name, quantity in lines:
         wanted = name.removeprefix(UNLISTED).strip()
-        item = world.find(wanted) if wanted else None
+        item = world.recognise(wanted) if wanted else None
         if item is None or not item.for_sale:
             if wanted:
                 sold_out = item is not None and item.quantity == 0
@@ -43,7 +44,7 @@ def resolve_cart(
         number = item.quantity if quantity == "all" else quantity
         assert item.quantity is not None and number is not None
         if number > 0:
-            asked[item.item_id] = asked.get(item.item_id, 0) + number
+            asked[item.item_id] = number
     cart: Cart = {}
     for item_id, number in asked.items():
         item = world.by_id[item_id]

@@ -113,10 +113,33 @@ class World(Record):
         """The item of that name, ignoring case, spaces and punctuation; None when unknown."""
         return self._by_name.get(normalise(name))
 
+    def recognise(self, name: str) -> Item | None:
+        """The one item a partial name can mean: all its words are in that item's name only.
+
+        `pickaxe` is the Sturdy Pickaxe where there is no other; None when unknown or ambiguous.
+        """
+        exact = self.find(name)
+        if exact is not None:
+            return exact
+        words = name_words(name)
+        meant = [item for item in self.items if _covers(name_words(item.item_name), words)]
+        return meant[0] if len(meant) == 1 else None
+
     @cached_property
     def sellable_names(self) -> tuple[str, ...]:
         """Names of the items for sale, in file order."""
         return tuple(item.item_name for item in self.inventory)
+
+
+@lru_cache(maxsize=65536)
+def name_words(name: str) -> tuple[frozenset[str], ...]:
+    """The words of a name, each with what it may be in the singular."""
+    words = re.findall(r"\w+", name.casefold())
+    return tuple(frozenset({w, w.removesuffix("s"), w.removesuffix("es")}) for w in words)
+
+
+def _covers(own: tuple[frozenset[str], ...], words: tuple[frozenset[str], ...]) -> bool:
+    return bool(words) and all(any(word & other for other in own) for word in words)
 
 
 @lru_cache(maxsize=65536)

@@ -1,7 +1,7 @@
 """Read dialogue datasets and turn them into token ids with a loss weight for each token.
 
-A dataset is a directory with `train.jsonl` or `train.parquet` (as `haggle generate` writes it), or one
-such file. Each row has `messages`: a list of {role, content}; other columns are left alone.
+A dataset is a directory with `train.jsonl` or `train.parquet`, as `haggle generate` writes it, or
+one such file. Each row has `messages`: a list of {role, content}; other columns are left alone.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def dataset_file(path: str | Path) -> Path:
         if (path / name).is_file():
             return path / name
     if not path.exists():
-        raise HaggleError("no such dataset", where=str(path), hint="make one with `haggle generate`")
+        raise HaggleError(
+            "no such dataset", where=str(path), hint="make one with `haggle generate`"
+        )
     raise HaggleError(
         "holds no train.parquet or train.jsonl",
         where=str(path),

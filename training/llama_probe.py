@@ -39,7 +39,12 @@ def main() -> None:
     loaded = time.perf_counter() - started
     texts, ids, timings = [], [], []
     for prompt in asked["prompts"]:
-        body = {"prompt": prompt, "max_tokens": asked["max_tokens"], "temperature": 0.0, "logprobs": 1}
+        body = {
+            "prompt": prompt,
+            "max_tokens": asked["max_tokens"],
+            "temperature": 0.0,
+            "logprobs": 1,
+        }
         result = server.handle_completions(body)
         if "choices" not in result:
             raise SystemExit(f"llama.cpp refused a prompt: {result}")

@@ -22,6 +22,7 @@ from haggle.models import KNOWN, BaseModel, check_safetensors, resolve_base
 from haggle.storage import atomic_dir, atomic_write_text, dumps, read_jsonl, write_json
 from training.config import TrainConfig, differing_keys, resolved_yaml, sft_arguments
 from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
+from training.weights import bf16_state, save_model_bf16
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -129,15 +130,20 @@ def build_trainer(
     import datasets
     import torch
     from peft import LoraConfig
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
+    from training import attention
     from training.trainer import DialogueTrainer, RunLog
 
     arguments = arguments or sft_arguments(config)
     # Weights that are trained stay in float32: bf16 would round small updates away.
     frozen_bf16 = arguments.bf16 and not config.full_finetuning
+    kind = AutoConfig.from_pretrained(base.path).model_type
+    blocked = arguments.use_cpu and kind in attention.ARCHITECTURES
     model = AutoModelForCausalLM.from_pretrained(
-        base.path, dtype=torch.bfloat16 if frozen_bf16 else torch.float32
+        base.path,
+        dtype=torch.bfloat16 if frozen_bf16 else torch.float32,
+        attn_implementation=attention.register() if blocked else None,
     )
     lora = None
     if not config.full_finetuning:
@@ -287,16 +293,10 @@ def _save_weights(
     target: Path,
 ) -> None:
     """Save adapter or model in bf16, with the tokenizer and a note on what it belongs to."""
-    import torch
-
     from training.trainer import causal_model
 
     model = trainer.accelerator.unwrap_model(trainer.model)
     config = causal_model(model).config
-    state = {
-        name: tensor.detach().to(torch.bfloat16) if tensor.is_floating_point() else tensor
-        for name, tensor in model.state_dict().items()
-    }
     known = KNOWN.get(base.name)
     info = {
         "base": base.name,
@@ -310,14 +310,15 @@ def _save_weights(
     with atomic_dir(target) as directory:
         if hasattr(model, "peft_config"):
             # "auto" would ask the hub whether the vocabulary grew; it never does here.
-            model.save_pretrained(directory, state_dict=state, save_embedding_layers=False)
+            model.save_pretrained(
+                directory, state_dict=bf16_state(model), save_embedding_layers=False
+            )
             (directory / "README.md").unlink(missing_ok=True)
             # A path of this machine means nothing elsewhere.
             settings = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
             settings["base_model_name_or_path"] = known.hub_id if known else base.name
             write_json(directory / "adapter_config.json", settings)
         else:
-            model.config.dtype = torch.bfloat16
-            model.save_pretrained(directory, state_dict=state)
+            save_model_bf16(model, directory)
         tokenizer.save_pretrained(directory)
         write_json(directory / ADAPTER_INFO, info)

@@ -90,6 +90,11 @@ class DialogueTrainer(SFTTrainer):
     def __init__(self, *args: Any, clock: Clock, **kwargs: Any) -> None:
         self.clock = clock
         super().__init__(*args, **kwargs)
+        if self.args.bf16:
+            # Autocast casts what the adapters multiply; PEFT would cast to float32 and back first.
+            for module in self.model.modules():
+                if hasattr(module, "cast_input_dtype_enabled"):
+                    module.cast_input_dtype_enabled = False
 
     def compute_loss(
         self,
@@ -145,7 +150,8 @@ class DialogueTrainer(SFTTrainer):
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
     ) -> Any:
         """With a time budget, the linear schedule runs on whichever is further: steps or time."""
-        if self.clock.budget_s is None or self.lr_scheduler is not None:
+        made: Any = self.lr_scheduler
+        if self.clock.budget_s is None or made is not None:
             return super().create_scheduler(num_training_steps, optimizer)
         warmup = self.args.get_warmup_steps(num_training_steps) / max(1, num_training_steps)
 

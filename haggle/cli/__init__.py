@@ -145,7 +145,7 @@ def evaluate(
     changes = {"dialogues": dialogues} if dialogues is not None else {}
     loaded = loaded.model_copy(update={"runs": runs, **changes})
     try:
-        metrics = run_experiment(loaded, out, progress=not quiet)
+        metrics = run_experiment(loaded, out, start=start_run, progress=not quiet)
     finally:
         close_engines()
     print_experiment(metrics)
@@ -221,6 +221,15 @@ def _guard(guard: str, method: str) -> Any:
         return check_guard(guard)
 
 
+def start_run(run: Any) -> Any:
+    """Start the engine of an experiment's run, be it the shipped model's."""
+    from eval.experiment import engine_config
+    from haggle.cli.shipped import with_shipped_model
+    from serving.engines import load_engine
+
+    return load_engine(with_shipped_model(engine_config(run)))
+
+
 def _engine_config(name: str, where: str) -> Any:
     from serving.engines import read_engine_config
 
@@ -230,6 +239,7 @@ def _engine_config(name: str, where: str) -> Any:
 
 
 def _engine(engine: str, gguf: Path | None) -> Any:
+    from haggle.cli.shipped import with_shipped_model
     from serving.engines import load_engine
 
     config = _engine_config(engine, "--engine")
@@ -239,7 +249,8 @@ def _engine(engine: str, gguf: Path | None) -> Any:
             where="--gguf",
             hint="leave --gguf out, or take --engine llamacpp",
         )
-    return load_engine(config.model_copy(update={"gguf": gguf} if gguf else {}))
+    config = config.model_copy(update={"gguf": gguf} if gguf else {})
+    return load_engine(with_shipped_model(config))
 
 
 def print_table(title: str, values: Any) -> None:

@@ -132,10 +132,11 @@ def test_a_cart_holds_only_what_is_sold_and_in_stock(stall, lines):
     ("lines", "cart", "notes"),
     [
         ([("Sharp Axe", 2)], {"axe": 2}, ()),
-        ([("SHARP-AXE", 1), ("sharp axe", 1)], {"axe": 2}, ()),
+        ([("SHARP-AXE", 1), ("sharp axe", 2)], {"axe": 2}, ()),
+        ([("?axes", 2)], {"axe": 2}, ()),
         ([("Sharp Axe", "all")], {"axe": 3}, ()),
         ([("Sharp Axe", 9)], {"axe": 3}, (Note("capped", "Sharp Axe", 3),)),
-        ([("Sharp Axe", "all"), ("Sharp Axe", 1)], {"axe": 3}, (Note("capped", "Sharp Axe", 3),)),
+        ([("Sharp Axe", "all"), ("Sharp Axe", 1)], {"axe": 1}, ()),
         ([("?dragon egg", 1)], {}, (Note("not_sold", "dragon egg"),)),
         ([("Elemental Wand", 1)], {}, (Note("not_sold", "Elemental Wand"),)),
         ([("?sharp axe", 1)], {"axe": 1}, ()),

@@ -62,7 +62,7 @@ def test_every_file_is_read_back_and_its_figures_are_kept(adapter: Path, tmp_pat
     assert result.checks["F16"].mean_kl < 1e-3
     # A wrong order of rows in q or k, or a wrong rotation, gives a KL above 1 here.
     assert result.checks["Q8_0"].mean_kl < 0.02
-    assert result.checks["F16"].greedy_prefix > 0.9
+    assert result.checks["F16"].greedy_prefix == pytest.approx(1.0, abs=0.1)
     told = json.loads((tmp_path / "out" / "export.json").read_text(encoding="utf-8"))
     assert told["licence"] == "MIT"
     assert told["checks"]["Q8_0"]["mean_kl"] == result.checks["Q8_0"].mean_kl
@@ -90,10 +90,12 @@ def test_llama_cpp_applies_the_lora_file_as_the_merged_weights(
     plain = tmp_path / "base.gguf"
     metadata = metadata_from_directory(tiny_base)
     write_gguf(plain, tensors, llama_shape(config, "test"), metadata, "F16")
+    assert out.adapter is not None
     prompts = ["<|im_start|>user\n3 of Clay Jug<|im_end|>\n<|im_start|>assistant\n"]
     merged = probe_llama(out.ggufs["F16"], prompts, 12)
     adapted = probe_llama(plain, prompts, 12, lora=out.adapter / LORA_GGUF)
     untouched = probe_llama(plain, prompts, 12)
+    assert adapted is not None and merged is not None and untouched is not None
     assert adapted["texts"] == merged["texts"] != untouched["texts"]
 
 
@@ -161,7 +163,7 @@ def test_an_adapter_cut_off_is_an_error_that_names_it(adapter: Path, tmp_path: P
 @pytest.mark.parametrize("missing", ["nowhere", "empty"])
 def test_a_directory_without_adapter_is_an_error(tmp_path: Path, missing: str) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(HaggleError, match="no such directory|neither an adapter nor a model"):
+    with pytest.raises(HaggleError, match=r"no such directory|neither an adapter nor a model"):
         export(tmp_path / missing, tmp_path / "out", echo=quiet)
 
 
@@ -177,7 +179,7 @@ def test_a_file_that_answers_otherwise_fails_the_export(
     from training import gguf_file
 
     monkeypatch.setattr(gguf_file, "_permuted", lambda name, array, shape: array)
-    with pytest.raises(HaggleError, match="do not answer .*F16") as caught:
+    with pytest.raises(HaggleError, match=r"do not answer .*F16") as caught:
         export(adapter, tmp_path / "out", quantizations=("F16",), echo=quiet)
     assert "export.json" in caught.value.where
 
@@ -191,9 +193,7 @@ def test_a_gguf_cut_off_is_an_error(adapter: Path, tmp_path: Path) -> None:
         check_gguf(path)
 
 
-def test_exporting_into_the_run_itself_keeps_the_run(
-    adapter: Path, tmp_path: Path
-) -> None:
+def test_exporting_into_the_run_itself_keeps_the_run(adapter: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(adapter, run / "adapter")
     (run / "metrics.jsonl").write_text('{"step":1}\n', encoding="utf-8")

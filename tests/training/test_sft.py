@@ -85,6 +85,34 @@ def test_loss_at_supervised_positions_is_the_loss_of_the_full_logits(
     torch.testing.assert_close(-log_probs.mean(), full.loss, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("length", [1, 127, 128, 300])
+def test_blocked_attention_is_causal_attention(length: int) -> None:
+    from training.attention import blocked_attention
+
+    torch.manual_seed(0)
+    query = torch.randn(2, 6, length, 16, requires_grad=True)
+    key, value = (torch.randn(2, 3, length, 16, requires_grad=True) for _ in range(2))
+    inputs = (query, key, value)
+    got, _ = blocked_attention(None, query, key, value)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        *inputs, is_causal=True, enable_gqa=True
+    ).transpose(1, 2)
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+    seed = torch.randn_like(got)
+    ours = torch.autograd.grad(got, inputs, seed)
+    theirs = torch.autograd.grad(expected, inputs, seed)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
+
+
+def test_the_trainer_runs_the_blocked_attention_on_a_cpu(config: TrainConfig) -> None:
+    base = resolve_base(config.base, echo=quiet)
+    tokenizer = load_tokenizer(base)
+    data = tokenize(read_dialogues(config.dataset), tokenizer, max_length=512)
+    trainer = build_trainer(config, base, tokenizer, data, Clock())
+    assert trainer.model.config._attn_implementation == "haggle_blocked"
+
+
 def test_gradients_are_those_of_the_full_logits(
     tiny_base: Path, config: TrainConfig, tokenizer: Any
 ) -> None:
@@ -161,19 +189,22 @@ def test_a_killed_run_resumes_with_the_losses_of_an_uninterrupted_one(
         train(config, echo=quiet)
     monkeypatch.undo()
     assert len(losses(config.output_dir)) == 5
-    assert last_checkpoint(config.output_dir).name == "checkpoint-3"
+    assert last_checkpoint(config.output_dir) == config.output_dir / "checkpoint-3"
     result = train(config, echo=quiet)
     assert result.steps == STEPS
     assert losses(config.output_dir) == pytest.approx(losses(tmp_path / "whole"), abs=1e-6)
     for name in ("whole", "run"):
         assert (tmp_path / name / "adapter").is_dir()
-    one, two = (load_file(tmp_path / n / "adapter/adapter_model.safetensors") for n in ("whole", "run"))
+    one, two = (
+        load_file(tmp_path / n / "adapter/adapter_model.safetensors") for n in ("whole", "run")
+    )
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_a_checkpoint_cut_off_while_being_written_is_passed_over(config: TrainConfig) -> None:
     train(config, echo=quiet)
     newest = last_checkpoint(config.output_dir)
+    assert newest is not None
     weights = newest / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     assert last_checkpoint(config.output_dir) != newest
@@ -201,9 +232,7 @@ def test_another_config_in_the_same_directory_is_refused(config: TrainConfig) ->
     assert "output_dir" in caught.value.hint
 
 
-def test_other_data_in_the_same_directory_are_refused(
-    config: TrainConfig, tmp_path: Path
-) -> None:
+def test_other_data_in_the_same_directory_are_refused(config: TrainConfig, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(config.dataset, data)
     config = with_trainer(config.model_copy(update={"dataset": data}), max_steps=1)
@@ -225,9 +254,24 @@ def test_the_time_limit_stops_cleanly_and_more_time_goes_on(config: TrainConfig)
     assert len(losses(config.output_dir)) == STEPS
 
 
-def test_with_a_time_limit_the_learning_rate_follows_the_clock() -> None:
+def test_with_a_time_limit_the_learning_rate_follows_the_clock(config: TrainConfig) -> None:
+    base = resolve_base(config.base, echo=quiet)
+    data = tokenize(read_dialogues(config.dataset), load_tokenizer(base), max_length=512)
+    clock = Clock(budget_s=100.0)
+    trainer = build_trainer(config, base, load_tokenizer(base), data, clock)
+    trainer.create_optimizer()
+    schedule = trainer.create_scheduler(200)  # 2 of the 200 steps are warm-up
+    peak = config.trainer["learning_rate"]
+    assert schedule.get_last_lr() == [0.0]
+    for elapsed, rate in ((1.0, peak), (50.5, peak / 2), (100.0, 0.0)):
+        clock.before_s = elapsed
+        schedule.step()
+        assert schedule.get_last_lr() == [pytest.approx(rate)]
+
+
+def test_the_clock_knows_when_another_step_is_too_much() -> None:
     clock = Clock(budget_s=100.0, before_s=40.0)
-    assert clock.share() == pytest.approx(0.4)
+    assert clock.share() == pytest.approx(0.4) and not clock.exhausted()
     assert Clock(budget_s=100.0, before_s=100.0).exhausted()
     assert not Clock(before_s=1e9).exhausted()
 

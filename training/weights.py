@@ -1,0 +1,33 @@
+"""Save a model's weights in bf16, whatever type they were trained or merged in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from haggle.storage import write_json
+
+
+def save_model_bf16(model: Any, directory: Path) -> None:
+    """Write safetensors and config; a tied output layer is left out, as it is the embedding."""
+    import torch
+
+    state = bf16_state(model)
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    model.save_pretrained(directory, state_dict=state)
+    # save_pretrained notes the type that the model has in memory.
+    config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    config["dtype"] = str(torch.bfloat16).removeprefix("torch.")
+    write_json(directory / "config.json", config)
+
+
+def bf16_state(model: Any) -> dict[str, Any]:
+    """The model's state with floating-point tensors in bf16."""
+    import torch
+
+    return {
+        name: tensor.detach().to(torch.bfloat16) if tensor.is_floating_point() else tensor
+        for name, tensor in model.state_dict().items()
+    }
