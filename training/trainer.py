@@ -87,6 +87,8 @@ def supervised_log_probs(
 class DialogueTrainer(SFTTrainer):
     """SFTTrainer over `training.data` columns: weighted loss, bucketed batches, bounded time."""
 
+    lr_scheduler: Any
+
     def __init__(self, *args: Any, clock: Clock, **kwargs: Any) -> None:
         self.clock = clock
         super().__init__(*args, **kwargs)
@@ -150,7 +152,7 @@ class DialogueTrainer(SFTTrainer):
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None
     ) -> Any:
         """With a time budget, the linear schedule runs on whichever is further: steps or time."""
-        made: Any = self.lr_scheduler
+        made = self.lr_scheduler
         if self.clock.budget_s is None or made is not None:
             return super().create_scheduler(num_training_steps, optimizer)
         warmup = self.args.get_warmup_steps(num_training_steps) / max(1, num_training_steps)
