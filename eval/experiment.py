@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from data_gen.phrasebook import Split
 from data_gen.play import Play, start_play
+from data_gen.player import MAX_ROUNDS
 from data_gen.worlds import Shop, sample_shop, shop_of
 from eval.metrics import summarize
 from haggle import __version__
@@ -67,7 +68,8 @@ class EvalConfig(Record):
     """An experiment: every run plays `dialogues` dialogues per scenario with the same seeds.
 
     `worlds` are shipped names or files; `sampled` draws a random shop of the held-out genres per
-    seed. `batch` dialogues are played side by side.
+    seed. `batch` dialogues are played side by side. `max_rounds` bounds a dialogue, `max_tokens` a
+    compact answer.
     """
 
     runs: list[RunConfig] = Field(min_length=1)
@@ -77,6 +79,8 @@ class EvalConfig(Record):
     split: Split = "test"
     first_seed: Annotated[int, Field(ge=0)] = 0
     batch: Annotated[int, Field(ge=1)] = 1
+    max_rounds: Annotated[int, Field(ge=2, le=100)] = MAX_ROUNDS
+    max_tokens: Annotated[int, Field(ge=16, le=4096)] = 160
     items: tuple[Annotated[int, Field(ge=1)], int] = (6, 20)
 
     @field_validator("items")
@@ -131,6 +135,7 @@ def make_play(config: EvalConfig, scenario: Scenario, seed: int, method: str) ->
     else:
         shop = shop_of(named_world(name))
     play = start_play(shop, scenario, seed, config.split, get_method(method))
+    play.player.max_rounds = config.max_rounds
     if scenario == SCENARIOS[0] and name != SAMPLED:
         world = shop.world
         play.player.sellable = len(world.inventory) / len(world.items)
@@ -231,7 +236,7 @@ def _play_scenario(
     todo = [seed for seed in seeds if seed not in finished]
     if todo:
         engine = _engine(run, out, start)
-        merchant = Merchant(engine, run.guard)
+        merchant = Merchant(engine, run.guard, max_tokens=config.max_tokens)
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
