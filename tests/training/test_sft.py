@@ -262,11 +262,11 @@ def test_with_a_time_limit_the_learning_rate_follows_the_clock(config: TrainConf
     trainer.create_optimizer()
     schedule = trainer.create_scheduler(200)  # 2 of the 200 steps are warm-up
     peak = config.trainer["learning_rate"]
-    assert schedule.get_last_lr() == [0.0]
+    assert set(schedule.get_last_lr()) == {0.0}
     for elapsed, rate in ((1.0, peak), (50.5, peak / 2), (100.0, 0.0)):
         clock.before_s = elapsed
         schedule.step()
-        assert schedule.get_last_lr() == [pytest.approx(rate)]
+        assert all(lr == pytest.approx(rate) for lr in schedule.get_last_lr())
 
 
 def test_the_clock_knows_when_another_step_is_too_much() -> None:
