@@ -183,7 +183,7 @@ def cases(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/demo"),
-    train_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes of training.")] = 4.0,
+    train_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes of training.")] = 6.0,
     dialogues: Annotated[int, typer.Option(min=1, help="Dialogues per scenario and run.")] = 2,
 ) -> None:
     """The whole pipeline, small: generate, train, export, evaluate, report; resumes."""
