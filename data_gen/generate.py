@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import Field
 
 from data_gen.corpus_io import corpus_rows
@@ -22,7 +21,7 @@ from data_gen.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.worlds import sample_shop
 from haggle import __version__
-from haggle.config import Record, load_config, parse
+from haggle.config import Record, claim_directory, load_config, parse
 from haggle.errors import HaggleError
 from haggle.merchant import Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
@@ -30,7 +29,6 @@ from haggle.records import SCENARIOS, SCHEMA_VERSION, Dialogue
 from haggle.scripted import NullEngine
 from haggle.storage import (
     atomic_path,
-    atomic_write_text,
     dumps,
     read_jsonl,
     write_json,
@@ -116,7 +114,7 @@ def generate(config: DataConfig, out: Path, *, progress: bool = True) -> dict[st
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
     if config.items[0] > config.items[1] or config.items[0] < 1:
         raise HaggleError(f"items {list(config.items)} is no range", hint="e.g. items: [4, 14]")
-    _claim(config, out)
+    claim_directory(out, config, "data of another config")
     started = time.perf_counter()
     made = 0
     counts: dict[str, Any] = {}
@@ -137,19 +135,6 @@ def generate(config: DataConfig, out: Path, *, progress: bool = True) -> dict[st
     }
     write_json(out / "summary.json", summary)
     return summary
-
-
-def _claim(config: DataConfig, out: Path) -> None:
-    """Mark `out` as this config's, or refuse when it is another's."""
-    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=True)
-    marker = out / "config.resolved.yaml"
-    if marker.exists() and marker.read_text(encoding="utf-8") != text:
-        raise HaggleError(
-            "holds data of another config", where=str(out), hint="choose another --out or delete it"
-        )
-    if out.exists() and not out.is_dir():
-        raise HaggleError("is a file, not a directory", where=str(out))
-    atomic_write_text(marker, text)
 
 
 def _write_parts(config: DataConfig, split: Split, number: int, parts: Path, progress: bool) -> int:

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import BeforeValidator, Field, field_validator
 
 from data_gen.phrasebook import Split
@@ -24,13 +23,13 @@ from data_gen.player import MAX_ROUNDS
 from data_gen.worlds import Shop, sample_shop, shop_of
 from eval.metrics import summarize
 from haggle import __version__
-from haggle.config import Record, load_config, parse
+from haggle.config import Record, claim_directory, load_config, parse
 from haggle.engine import Engine
 from haggle.errors import HaggleError
 from haggle.merchant import Guard, Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import SCENARIOS, Dialogue, Scenario
-from haggle.storage import append_jsonl, atomic_write_text, read_jsonl, write_json
+from haggle.storage import append_jsonl, read_jsonl, write_json
 from haggle.world_io import named_world
 from serving.engines import EngineConfig, load_engine, read_engine_config
 
@@ -170,7 +169,7 @@ def run_experiment(
     """
     from eval.report import write_report
 
-    _claim(config, out)
+    claim_directory(out, config, "another experiment")
     results = []
     played: dict[str, dict[str, list[Dialogue]]] = {}
     for run in config.runs:
@@ -210,16 +209,6 @@ def machine() -> dict[str, Any]:
         else os.cpu_count(),
         "python": sys.version.split()[0],
     }
-
-
-def _claim(config: EvalConfig, out: Path) -> None:
-    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=True)
-    marker = out / "config.resolved.yaml"
-    if marker.exists() and marker.read_text(encoding="utf-8") != text:
-        raise HaggleError(
-            "holds another experiment", where=str(out), hint="choose another --out or delete it"
-        )
-    atomic_write_text(marker, text)
 
 
 def _play_scenario(

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from haggle.errors import HaggleError, nearest
+from haggle.storage import atomic_write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs"
@@ -126,3 +127,19 @@ def named_config(kind: str, name: str) -> Path:
     if name not in files:
         raise HaggleError(f"no {kind} config is named {name!r}", hint=nearest(name, files))
     return files[name]
+
+
+def claim_directory(out: Path, config: BaseModel, other: str) -> None:
+    """Mark `out` as the place of this config's results, in `config.resolved.yaml`.
+
+    Raises HaggleError saying that it holds `other` when it is another config's, or is a file.
+    """
+    if out.exists() and not out.is_dir():
+        raise HaggleError("is a file, not a directory", where=str(out))
+    text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=True)
+    marker = out / "config.resolved.yaml"
+    if marker.exists() and marker.read_text(encoding="utf-8") != text:
+        raise HaggleError(
+            f"holds {other}", where=str(out), hint="choose another --out or delete it"
+        )
+    atomic_write_text(marker, text)

@@ -209,7 +209,9 @@ def decode_full(text: str, procedure: Procedure) -> Proposal:
             raise WireError("context_type TRADE needs the object 'context_details'")
         label = _text(details, "context_subtype")
     state = procedure.alias("sibp", label)
-    if state not in procedure.states or procedure.states[state].context != _context(kind):
+    if state not in procedure.states or procedure.states[state].context != procedure.alias(
+        "sibp", kind
+    ):
         raise WireError(f"unknown state {label!r} in context_type {kind!r}")
     extras = {
         key: data[key]
@@ -237,10 +239,6 @@ def decode_full(text: str, procedure: Procedure) -> Proposal:
         stated_sale=_stated(details.get("sale_price")),
         unit_prices=prices,
     )  # fmt: skip
-
-
-def _context(kind: str) -> str:
-    return {"NONE": "CASUAL", "END_CONVERSATION": "END"}.get(kind, kind)
 
 
 def _number(value: Any) -> float | None:
