@@ -41,8 +41,7 @@ def resolve_cart(
                 shown = item.item_name if item else wanted
                 notes.append(Note("sold_out" if sold_out else "not_sold", shown))
             continue
-        number = item.quantity if quantity == "all" else quantity
-        assert item.quantity is not None and number is not None
+        number = share_of(item, quantity)
         if number > 0:
             asked[item.item_id] = number
     cart: Cart = {}
@@ -53,6 +52,14 @@ def resolve_cart(
         if number > stock:
             notes.append(Note("capped", item.item_name, stock))
     return cart, tuple(notes)
+
+
+def share_of(item: Item, quantity: Quantity) -> int:
+    """Pieces meant: a number as it is, "all" of the stock, "half" of it rounded up."""
+    stock = item.quantity or 0
+    if quantity == "all":
+        return stock
+    return -(-stock // 2) if quantity == "half" else quantity
 
 
 def total(world: World, cart: Cart) -> float:

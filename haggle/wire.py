@@ -15,7 +15,8 @@ from typing import Any, Literal
 from haggle.procedure import Payload, Procedure
 
 WireName = Literal["compact", "full"]
-Quantity = int | Literal["all"]
+Share = Literal["all", "half"]
+Quantity = int | Share
 Bid = int | str | None
 UNLISTED = "?"
 MAX_LINES = 12
@@ -147,8 +148,8 @@ def _text(data: dict[str, Any], key: str, default: str | None = None) -> str:
 
 
 def _quantity(value: Any) -> Quantity:
-    if value == "all":
-        return "all"
+    if value in ("all", "half"):
+        return "all" if value == "all" else "half"
     if isinstance(value, str) and value.strip().isdigit():
         value = int(value)
     if isinstance(value, float) and value.is_integer():

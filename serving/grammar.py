@@ -100,7 +100,7 @@ BID = OneOf(
     ),
     "bid",
 )
-QUANTITY = OneOf((_number(4), Text('"all"')), "quantity")
+QUANTITY = OneOf((_number(4), Text('"all"'), Text('"half"')), "quantity")
 
 
 def _show(names: tuple[str, ...], bounded: bool) -> Node:

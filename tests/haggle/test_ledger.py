@@ -114,7 +114,7 @@ LINES = st.lists(
                 "",
             ]
         ),
-        st.one_of(st.integers(-(10**9), 10**15), st.just("all")),
+        st.one_of(st.integers(-(10**9), 10**15), st.sampled_from(["all", "half"])),
     )
 )
 
@@ -135,6 +135,7 @@ def test_a_cart_holds_only_what_is_sold_and_in_stock(stall, lines):
         ([("SHARP-AXE", 1), ("sharp axe", 2)], {"axe": 2}, ()),
         ([("?axes", 2)], {"axe": 2}, ()),
         ([("Sharp Axe", "all")], {"axe": 3}, ()),
+        ([("Sharp Axe", "half")], {"axe": 2}, ()),
         ([("Sharp Axe", 9)], {"axe": 3}, (Note("capped", "Sharp Axe", 3),)),
         ([("Sharp Axe", "all"), ("Sharp Axe", 1)], {"axe": 1}, ()),
         ([("?dragon egg", 1)], {}, (Note("not_sold", "dragon egg"),)),

@@ -257,7 +257,7 @@ FIELDS = st.fixed_dictionaries(
         "last": st.sampled_from(["", "FINAL_CHECK", "OFFER_SELL"]),
         "cart": st.lists(st.tuples(
             st.sampled_from(["Sharp Axe", "mana potion", "Elemental Wand", "?moon 7", "__PRICE__", ""]),
-            st.one_of(st.integers(), st.just("all"), st.floats()))),
+            st.one_of(st.integers(), st.sampled_from(["all", "half"]), st.floats()))),
         "show": st.lists(st.sampled_from(["Local Map", "Elemental Wand", "?"])),
         "bid": st.one_of(st.none(), st.integers(), st.sampled_from(["99%", "-9999", "1 each", "0%"])),
         "say": st.one_of(st.text(), st.sampled_from(["__PRICE__ gold", "1 gold", "__ITEMS__ 5 gold"])),

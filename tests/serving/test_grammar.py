@@ -54,7 +54,7 @@ def turns(draw: st.DrawFn) -> tuple[WireConstraint, Proposal]:
         fields["show"] = tuple(draw(st.lists(listed, min_size=1, max_size=MAX_SHOWN)))
     elif payload == "cart":
         wanted = listed | FREE.filter(lambda t: len(t) <= 60).map("?".__add__)
-        quantity = st.integers(1, 9999) | st.just("all")
+        quantity = st.integers(1, 9999) | st.sampled_from(["all", "half"])
         lines = st.lists(st.tuples(wanted, quantity), max_size=MAX_LINES)
         fields["cart"] = tuple(draw(lines))
     elif payload == "bid":
@@ -95,7 +95,7 @@ GOOD = (
     '"state":"SHOW_ITEMS","show":["Copper Kettle"],"say":"__PRICES__"',
     '"state":"OFFER_SELL","cart":[],"say":"Nothing at all?"',
     '"state":"OFFER_SELL","cart":[["Waxed Rope (10 m)",9999],["?a moon",1]],"say":"Ü"',
-    '"state":"OFFER_SELL","cart":[["?odd name","all"]],"say":"x"',
+    '"state":"OFFER_SELL","cart":[["?odd name","half"]],"say":"x"',
     '"state":"NEGOTIATE","bid":null,"say":"x"',
     '"state":"NEGOTIATE","bid":"5%","say":"x"',
     '"state":"NEGOTIATE","bid":"-30","say":"x"',
