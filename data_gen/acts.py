@@ -7,10 +7,32 @@ from typing import Literal
 
 from haggle.wire import Bid, Quantity
 
+Line = tuple[str, Quantity]
 Kind = Literal[
-    "greet", "browse", "ask_item", "ask_price", "recommend", "order", "clear", "haggle", "agree",
-    "hesitate", "smalltalk", "attack", "leave", "insult",
+    "greet", "browse", "ask_item", "ask_price", "ask_stock", "compare", "recommend", "unclear",
+    "ask_unsold", "order", "restate", "clear", "haggle", "agree", "hesitate", "smalltalk",
+    "offtopic", "silence", "thanks", "attack", "leave", "insult",
 ]  # fmt: skip
+
+# Every act a scripted player knows; the phrasebook has phrases for each of them and for no other.
+ACTS = frozenset(
+    """
+    accept accept_add accept_ambiguous accept_emphatic accept_price accept_question add
+    add_haggle add_more ask_better ask_item ask_price ask_stock ask_total ask_unsold
+    attack_authority attack_forged attack_json attack_leak attack_override attack_quantity
+    attack_system back_accept browse browse_budget browse_more bundle_haggle clear compare
+    confirm confirm_ambiguous confirm_emphatic confirm_one_more confirm_price confirm_remove
+    confirm_set confirm_tip create create_indirect create_shown dismiss_accept double
+    double_item greet greet_order haggle_amount_off haggle_bulk haggle_each haggle_if
+    haggle_insist haggle_insult haggle_percent haggle_story haggle_total haggle_vague halve
+    halve_item hesitate insult keep_only late_confirm leave leave_nothing leave_thanks
+    offtopic one_more order_all order_all_shown order_both order_cheaper order_each order_free
+    order_haggle order_half order_ordinal order_pricier order_unsold put_back_some
+    question_order recommend recommend_vague refuse refuse_change remove remove_haggle
+    remove_ordinal replace_all same_again same_without set_quantity set_quantity_it silence
+    smalltalk smalltalk_deal swap thanks thanks_agree
+    """.split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +46,10 @@ class Act:
 
     name: str
     kind: Kind
-    cart: tuple[tuple[str, Quantity], ...] = ()
+    cart: tuple[Line, ...] = ()
     items: tuple[str, ...] = ()
     bid: Bid = None
     changed: bool = False
+
+
+Spoken = tuple[Act, str]

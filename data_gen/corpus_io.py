@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import Field
 
-from data_gen.phrasebook import Split
+from data_gen.language.phrasebook import Split
 from haggle.config import Record, load_config
 from haggle.engine import Generation
 from haggle.errors import HaggleError, nearest
@@ -108,6 +108,8 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
         "scenario": dialogue.scenario,
         "world": dialogue.world,
         "method": DEFAULT_METHOD,
+        "player": f"corpus-{voice}",
+        "teacher": "corpus",
         "messages": [asdict(message) for message in session.messages(limit=None)],
         "turns": turns,
     }

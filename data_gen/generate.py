@@ -1,143 +1,70 @@
-"""Write a labelled data set: scripted players, the oracle merchant, random worlds.
+"""Write a labelled data set as sharded Parquet: players, a merchant who answers, random worlds.
 
     haggle generate --config configs/data/demo.yaml --out runs/data
+    haggle generate --n 100000 --workers 2 --out runs/data/large
 
-Rows are whole dialogues. The same seed gives the same bytes; an interrupted run resumes.
+Rows are whole dialogues. The same seed gives the same bytes, whoever makes them; an interrupted run
+resumes.
 """
 
 from __future__ import annotations
 
-import random
+import platform
 import shutil
 import time
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
-from pydantic import Field
-
-from data_gen.corpus_io import corpus_rows
-from data_gen.phrasebook import Split
-from data_gen.play import Play, play_oracle, start_play
-from data_gen.worlds import sample_shop
+from data_gen.config import DataConfig, check, load_data_config, override
+from data_gen.dataset.journal import reports, total
+from data_gen.dataset.runners import choose_workers, run_local
+from data_gen.dataset.shards import Job, Shard, count, plan, sweep, unfinished
+from data_gen.sources import make_dialogue, to_row
 from haggle import __version__
-from haggle.config import Record, claim_directory, load_config, parse
+from haggle.config import claim_directory
 from haggle.errors import HaggleError
-from haggle.merchant import Merchant
-from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.records import SCENARIOS, SCHEMA_VERSION, Dialogue
-from haggle.scripted import NullEngine
-from haggle.storage import (
-    atomic_path,
-    dumps,
-    read_jsonl,
-    write_json,
-    write_jsonl,
-)
+from haggle.storage import read_json, write_json
 
-PART = 250
+__all__ = ["DataConfig", "generate", "load_data_config", "make_dialogue", "override", "to_row"]
+
+Runner = Literal["local", "ray"]
+RUNNERS: tuple[Runner, ...] = ("local", "ray")
 
 
-class DataConfig(Record):
-    """What to generate. `items` bounds how many items a shop sells, `invented` the share of names
-    with a made-up word, `recommendation` the share of scenario 2, `corpus` how many times the
-    hand-written dialogues of a split go in."""
+def generate(
+    config: DataConfig,
+    out: Path,
+    *,
+    workers: int | None = None,
+    runner: str = "local",
+    jsonl: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Write the shards of `train` and `test` under `out`; returns the summary written.
 
-    train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
-    test: Annotated[int, Field(ge=0, le=1_000_000)] = 100
-    seed: Annotated[int, Field(ge=0)] = 0
-    items: tuple[int, int] = (4, 14)
-    invented: Annotated[float, Field(ge=0, le=1)] = 0.2
-    recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
-    corpus: Annotated[int, Field(ge=0, le=100)] = 0
-    method: str = DEFAULT_METHOD
-
-
-def load_data_config(path: str | Path) -> DataConfig:
-    """A data config. Raises HaggleError naming file and field."""
-    return load_config(path, DataConfig)
-
-
-def override(path: str | Path, **changes: Any) -> DataConfig:
-    """A data config with the values given (those not None) in place of the file's."""
-    data = load_data_config(path).model_dump()
-    data |= {key: value for key, value in changes.items() if value is not None}
-    return parse(data, DataConfig, "options")
-
-
-def make_dialogue(config: DataConfig, split: Split, index: int) -> tuple[Play, Dialogue]:
-    """The dialogue number `index` of a split; depends on nothing but the config and the number."""
-    rng = random.Random(f"{config.seed}/{split}/{index}")
-    shop = sample_shop(rng, split, config.items, config.invented)
-    scenario = SCENARIOS[1] if rng.random() < config.recommendation else SCENARIOS[0]
-    seed = rng.randrange(2**31)
-    play = start_play(shop, scenario, seed, split, get_method(config.method), f"{split}-{index}-")
-    merchant = Merchant(NullEngine(), "state")
-    dialogue = play_oracle(play, merchant)
-    for turn in dialogue.turns:
-        if turn.failed or turn.interventions or turn.state != turn.goal_state:
-            raise AssertionError(f"{dialogue.id}: oracle turn fails {turn.failed} {turn.act}")
-    return play, dialogue
-
-
-def to_row(play: Play, dialogue: Dialogue) -> dict[str, Any]:
-    """One row of the data set: the chat messages to train on and the labels beside them."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "id": dialogue.id,
-        "seed": dialogue.seed,
-        "scenario": dialogue.scenario,
-        "world": dialogue.world,
-        "method": dialogue.method,
-        "messages": [asdict(message) for message in play.all_messages()],
-        "turns": [
-            {
-                "player": turn.player,
-                "act": turn.act,
-                "last": turn.last,
-                "state": turn.state,
-                "cart": dumps(turn.cart),
-                "npc_dialogue": turn.response.npc_dialogue,
-            }
-            for turn in dialogue.turns
-        ],
-    }
-
-
-def generate(config: DataConfig, out: Path, *, progress: bool = True) -> dict[str, Any]:
-    """Write `train` and `test` as JSONL and Parquet under `out`; returns the summary written.
-
-    Finished parts are kept, so a killed run goes on where it stopped. Raises HaggleError when `out`
-    holds data of another config, or when nothing is asked for.
+    `workers` processes make them (default: as many as pay), on this machine or, with the runner
+    `ray`, on a cluster; `jsonl` writes JSON Lines beside the Parquet files. Finished shards are
+    kept, so a killed run goes on where it stopped. Raises HaggleError when `out` holds data of
+    another config or is being written by another run, and when nothing is asked for.
     """
-    if config.train + config.test + config.corpus == 0:
-        raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
-    if config.items[0] > config.items[1] or config.items[0] < 1:
-        raise HaggleError(f"items {list(config.items)} is no range", hint="e.g. items: [4, 14]")
+    check(config)
+    if runner not in RUNNERS:
+        raise HaggleError(f"no runner is named {runner!r}", hint="known: " + ", ".join(RUNNERS))
     claim_directory(out, config, "data of another config")
-    started = time.perf_counter()
-    made = 0
-    counts: dict[str, Any] = {}
-    for split, number in (("train", config.train), ("test", config.test)):
-        made += _write_parts(config, split, number, out / "parts", progress)  # type: ignore[arg-type]
-        made += _write_corpus(config, split, out)  # type: ignore[arg-type]
-        if number or config.corpus:
-            counts[split] = _join(out, split)
-    shutil.rmtree(out / "parts", ignore_errors=True)
-    seconds = time.perf_counter() - started
-    summary = {
-        "version": __version__,
-        "config": config.model_dump(mode="json"),
-        "splits": counts,
-        "made_now": made,
-        "seconds": round(seconds, 3),
-        "dialogues_per_second": round(made / seconds, 1) if made else None,
-    }
-    write_json(out / "summary.json", summary)
-    return summary
+    with _alone(out):
+        started = time.perf_counter()
+        job, shards = Job(config, out, jsonl), plan(config)
+        try:
+            made = _run(job, shards, runner, workers, progress)
+        finally:
+            sweep(out)
+        return _summarise(job, shards, made, time.perf_counter() - started)
 
 
-def _write_parts(config: DataConfig, split: Split, number: int, parts: Path, progress: bool) -> int:
+def _run(job: Job, shards: list[Shard], runner: str, workers: int | None, progress: bool) -> int:
+    """Make the shards that are not there yet."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -146,9 +73,8 @@ def _write_parts(config: DataConfig, split: Split, number: int, parts: Path, pro
         TimeRemainingColumn,
     )
 
-    if (parts.parent / f"{split}.parquet").exists():
-        return 0
-    made = 0
+    sweep(job.out)
+    pending = [shard for shard in shards if job.pending(shard)]
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -156,68 +82,69 @@ def _write_parts(config: DataConfig, split: Split, number: int, parts: Path, pro
         TimeRemainingColumn(),
     )
     with Progress(*columns, disable=not progress) as bar:
-        task = bar.add_task(f"{split} dialogues", total=number)
-        for first in range(0, number, PART):
-            size = min(PART, number - first)
-            path = parts / f"{split}-{first:08d}.jsonl"
-            if not path.exists():
-                write_jsonl(
-                    path, (to_row(*make_dialogue(config, split, first + i)) for i in range(size))
-                )
-                made += size
-            bar.advance(task, size)
-    return made
+        task = bar.add_task(
+            "dialogues",
+            total=sum(shard.count for shard in shards),
+            completed=sum(s.count for s in shards if s.path(job.out).exists()),
+        )
+        if not pending:
+            return 0
+
+        def advance(number: int) -> None:
+            bar.advance(task, number)
+
+        if runner == "ray":
+            from data_gen.dataset.ray_runner import run_ray
+
+            return run_ray(job, pending, workers, advance)
+        return run_local(job, pending, choose_workers(job, pending, workers), advance)
 
 
-def _write_corpus(config: DataConfig, split: Split, out: Path) -> int:
-    """The hand-written dialogues of a split as a part of their own, once per copy."""
-    path = out / "parts" / f"{split}-corpus.jsonl"
-    if not config.corpus or path.exists() or (out / f"{split}.parquet").exists():
-        return 0
-    rows = list(corpus_rows(split))
-    copies = [row | {"id": f"{row['id']}-{copy}"} for copy in range(config.corpus) for row in rows]
-    write_jsonl(path, copies)
-    return len(copies)
+def _summarise(job: Job, shards: list[Shard], made: int, seconds: float) -> dict[str, Any]:
+    """Count what was written and write `summary.json`; nothing in it names this machine."""
+    import pyarrow
+
+    splits: dict[str, dict[str, int]] = {}
+    for shard in shards:
+        counts = splits.setdefault(shard.split, {"dialogues": 0, "turns": 0, "shards": 0})
+        dialogues, turns = count(shard.path(job.out))
+        counts["dialogues"] += dialogues
+        counts["turns"] += turns
+        counts["shards"] += 1
+    path, journals = job.out / "summary.json", unfinished(job.out)
+    report = read_json(path)["report"] if path.exists() else {}
+    if made or not report:  # else the journals left are those it was summed from
+        report = total(report, reports(journals))
+    summary = {
+        "version": __version__,
+        "versions": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
+        "config": job.config.model_dump(mode="json"),
+        "splits": splits,
+        "report": report,
+        "made_now": made,
+        "seconds": round(seconds, 3),
+        "dialogues_per_second": round(made / seconds, 1) if made else None,
+    }
+    write_json(path, summary)
+    shutil.rmtree(journals, ignore_errors=True)
+    return summary
 
 
-def _join(out: Path, split: str) -> dict[str, int]:
-    """Join the parts of a split into one JSONL and one Parquet file; returns its counts."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Keep a second run out of the same directory; a killed run's lock is gone with it."""
+    from filelock import FileLock, Timeout
 
-    jsonl, parquet = out / f"{split}.jsonl", out / f"{split}.parquet"
-    parts = sorted((out / "parts").glob(f"{split}-*.jsonl"))
-    if not parquet.exists():
-        with atomic_path(jsonl) as temporary, temporary.open("wb") as whole:
-            for part in parts:
-                whole.write(part.read_bytes())
-        writer = None
-        with atomic_path(parquet) as temporary:
-            for part in parts:
-                table = pa.Table.from_pylist(
-                    read_jsonl(part), schema=writer.schema if writer else _schema()
-                )
-                writer = writer or pq.ParquetWriter(temporary, table.schema)
-                writer.write_table(table)
-            if writer is not None:
-                writer.close()
-    rows = pq.read_table(parquet, columns=["turns"])
-    turns = sum(len(value) for value in rows["turns"].to_pylist())
-    return {"dialogues": rows.num_rows, "turns": turns}
-
-
-def _schema() -> Any:
-    import pyarrow as pa
-
-    text = pa.string()
-    message = pa.struct([("role", text), ("content", text)])
-    turn = pa.struct(
-        [(k, text) for k in ("player", "act", "last", "state", "cart", "npc_dialogue")]
-    )
-    return pa.schema(
-        [
-            ("schema_version", pa.int64()), ("id", text), ("seed", pa.int64()), ("scenario", text),
-            ("world", text), ("method", text), ("messages", pa.list_(message)),
-            ("turns", pa.list_(turn)),
-        ]
-    )  # fmt: skip
+    lock = FileLock(out / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise HaggleError(
+            "another `haggle generate` is writing here",
+            where=str(out),
+            hint="wait for it, or choose another --out",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 
 from data_gen.acts import Act
-from data_gen.oracle import propose
-from data_gen.phrasebook import Split
-from data_gen.player import ScriptedPlayer, sample_temper
+from data_gen.language.phrasebook import Split
+from data_gen.players.scripted import ScriptedPlayer, sample_profile
+from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
 from haggle.engine import Generation, Message
 from haggle.merchant import Merchant
@@ -38,7 +38,8 @@ class Play:
             self._pending = None
             return None
         text, act = spoken
-        self._pending = (text, act, propose(self.session, act, self.oracle_rng, self.player.book))
+        answer = propose(self.session, act, self.oracle_rng, manner=self.player.shop.manner)
+        self._pending = (text, act, answer)
         return text
 
     @property
@@ -77,17 +78,23 @@ class Play:
             method=self.session.method.name,
             engine=merchant.engine.name,
             guard=merchant.guard,
-            player=f"scripted-{self.player.split}",
+            player=f"scripted-{self.player.split}-{self.player.profile.voice}",
             turns=self.turns,
         )
 
 
 def start_play(
-    shop: Shop, scenario: Scenario, seed: int, split: Split, method: Method, prefix: str = ""
+    shop: Shop,
+    scenario: Scenario,
+    seed: int,
+    split: Split,
+    method: Method,
+    prefix: str = "",
+    noise: float = 0.0,
 ) -> Play:
     """A dialogue whose player is fixed by the seed (as the papers fix the first utterance)."""
     rng = random.Random(f"{scenario}/{seed}/{split}")
-    player = ScriptedPlayer(shop, scenario, rng, split, sample_temper(rng))
+    player = ScriptedPlayer(shop, scenario, rng, split, sample_profile(rng, split), noise)
     return Play(
         id=f"{prefix}{scenario}-{seed:06d}",
         seed=seed,

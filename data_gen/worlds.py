@@ -3,45 +3,91 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from data_gen.phrasebook import PHRASES, Split
+from data_gen.language.phrasebook import PHRASES, PLAIN, Split
 from haggle.config import Record, load_config
-from haggle.world import Haggling, Item, MerchantInfo, Situation, World, normalise
+from haggle.errors import HaggleError
+from haggle.world import Haggling, Item, MerchantInfo, Situation, World, name_words, normalise
+
+Manner = Literal["plain", "gruff", "warm", "sly", "formal", "cheerful", "weary", "archaic", "nerdy"]
+MAX_PRICE = 100_000
+FAMILY = 0.4  # share of shops that hold a whole confusable family
+VARIANT = 0.35  # share of shops that hold an item and a variant of it
+TWIN_WORD = 0.2  # share of invented words that were used in this shop before
+SCALES = (0.1, 0.5, 1, 1, 1, 1, 2, 3, 5, 10, 40)
+STOCKS = (1, 1, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 30, 30, 50, 80, 120)
+STOCKS_DEAR = (1, 1, 1, 2, 2, 3, 4, 6)
+DEAR = 3000  # unit price from which few pieces are in stock
+DISCOUNTS = (0.0, 0.05, 0.1, 0.1, 0.15, 0.15, 0.2, 0.2, 0.25, 0.3)
+STEPS = (0.02, 0.05, 0.05, 0.05, 0.1)
+QUALITIES = {
+    "Old": 0.5, "Used": 0.6, "Small": 0.7, "Plain": 0.8, "Spare": 1.0, "Blue": 1.0, "Red": 1.0,
+    "Heavy": 1.2, "New": 1.3, "Large": 1.5, "Fine": 1.9, "Rare": 3.0,
+}  # fmt: skip
 
 
 class BankItem(Record):
-    """An item a shop may sell. `price` is a range per piece, `head` a casual short name."""
+    """An item a shop may sell. `price` is a range per piece, `head` a casual short name.
+
+    `nicknames` are what players call it instead; each holds a word that the name has not.
+    """
 
     name: str
     plural: str
     head: str
     price: tuple[int, int]
     tags: list[str] = Field(default_factory=list)
+    nicknames: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> BankItem:
+        low, high = self.price
+        if not 1 <= low <= high <= MAX_PRICE:
+            raise ValueError(f"price of {self.name!r} is no range within 1 to {MAX_PRICE}")
+        for nickname in self.nicknames:
+            if words(nickname) <= words(self.name):
+                raise ValueError(f"nickname {nickname!r} says no more than {self.name!r}")
+        return self
 
 
 class BankMerchant(Record):
-    """A merchant a shop may have."""
+    """A merchant a shop may have; `manner` chooses among the merchant's lines."""
 
     name: str
     persona: str
+    manner: Manner = "plain"
 
 
 class Genre(Record):
     """A kind of setting with all that a shop there needs."""
 
     split: Split
-    currency: list[str]
-    places: list[str]
-    merchants: list[BankMerchant]
-    items: list[BankItem]
+    currency: list[str] = Field(min_length=1)
+    places: list[str] = Field(min_length=1)
+    times: list[str] = Field(min_length=1)
+    backgrounds: list[str] = Field(min_length=1)
+    merchants: list[BankMerchant] = Field(min_length=1)
+    items: list[BankItem] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _items_are_distinct(self) -> Genre:
+        seen: set[str] = set()
+        for item in self.items:
+            if normalise(item.name) in seen:
+                raise ValueError(f"item {item.name!r} stands there twice")
+            seen.add(normalise(item.name))
+        return self
 
 
 class Bank(Record):
-    """`items.yaml`."""
+    """All genres by name: `items/<genre>.yaml`."""
 
     genres: dict[str, Genre]
 
@@ -65,6 +111,8 @@ class Shop(Record):
     world: World
     heads: dict[str, str]
     tags: dict[str, list[str]]
+    nicknames: dict[str, list[str]] = {}
+    manner: str = PLAIN
 
 
 _SYLLABLES = (
@@ -73,87 +121,271 @@ _SYLLABLES = (
 ).split()
 
 
+def words(name: str) -> frozenset[str]:
+    """The words of a name in the singular, casefolded."""
+    return frozenset(min(forms, key=len) for forms in name_words(name))
+
+
 @cache
 def load_bank(root: Path = PHRASES) -> Bank:
     """The item bank. Raises HaggleError naming file and field."""
-    return load_config(root / "items.yaml", Bank)
+    files = sorted((root / "items").glob("*.yaml"))
+    if not files:
+        raise HaggleError("no genre of items", where=str(root / "items"), hint="add <genre>.yaml")
+    return Bank(genres={file.stem: load_config(file, Genre) for file in files})
 
 
 @cache
 def load_unsold(root: Path = PHRASES) -> Unsold:
-    """What is not sold anywhere."""
+    """What is not sold anywhere. Raises HaggleError naming file and field."""
     return load_config(root / "unsold.yaml", Unsold)
+
+
+@cache
+def split_genres(split: Split) -> tuple[tuple[str, Genre], ...]:
+    """The genres of a split, by name."""
+    return tuple((name, g) for name, g in load_bank().genres.items() if g.split == split)
+
+
+@cache
+def bank_names() -> frozenset[str]:
+    """The names of all items of the bank."""
+    return frozenset(item.name for genre in load_bank().genres.values() for item in genre.items)
+
+
+@cache
+def families(genre: str) -> tuple[tuple[BankItem, ...], ...]:
+    """Items of a genre that are easily confused: same head, same last word, one name in another.
+
+    `Small Canvas Tent` and `Large Canvas Tent`; `Phone Charger` and `Phone Charger Cable`.
+    """
+    items = load_bank().genres[genre].items
+    by_key: dict[str, list[BankItem]] = {}
+    for item in items:
+        last = item.name.split(" (")[0].split()[-1].casefold()
+        for key in dict.fromkeys((last, item.head)):  # no set: the order must not depend on hashes
+            by_key.setdefault(key, []).append(item)
+    for item in items:
+        inside = [other for other in items if words(item.name) < words(other.name)]
+        by_key[item.name] = [item, *inside]
+    groups = {tuple(i.name for i in g): tuple(g) for g in by_key.values() if len(g) > 1}
+    return tuple(groups.values())
 
 
 def invented_word(rng: random.Random) -> str:
     """A made-up word, so that a model learns to copy names rather than to remember them."""
-    return "".join(rng.choice(_SYLLABLES) for _ in range(rng.choice((2, 2, 3)))).capitalize()
+    return "".join(rng.choices(_SYLLABLES, k=rng.choice((2, 2, 3)))).capitalize()
+
+
+@dataclass(frozen=True, slots=True)
+class _Ware:
+    """An item on its way into a shop: a bank item, or a variant of one. `price` before scaling."""
+
+    name: str
+    plural: str
+    head: str
+    price: int
+    tags: list[str]
+    nicknames: list[str]
+
+
+def _ware(item: BankItem, rng: random.Random) -> _Ware:
+    low, high = item.price
+    price = low + int(rng.random() * (high - low + 1))
+    return _Ware(item.name, item.plural, item.head, price, item.tags, item.nicknames)
+
+
+class _Words:
+    """Invented words of one shop; now and then one comes again, so that two names share it."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.used: list[str] = []
+
+    def next(self) -> str:
+        if self.used and self.rng.random() < TWIN_WORD:
+            return self.rng.choice(self.used)
+        self.used.append(invented_word(self.rng))
+        return self.used[-1]
+
+
+def _renamed(ware: _Ware, rng: random.Random, made: _Words) -> _Ware:
+    """The ware under a name with an invented word; sometimes nothing else is left of it."""
+    word = made.next()
+    roll = rng.random()
+    if roll < 0.25:
+        name = f"{word} {invented_word(rng)}" if roll < 0.2 else word
+        plural = name + ("es" if name.endswith(("s", "sh")) else "s")
+        return _Ware(name, plural, name.split()[-1].casefold(), ware.price, [], [])
+    name, plural = f"{word} {ware.name}", f"{word} {ware.plural}"
+    if roll < 0.45:
+        name, plural = _owned(ware, word, rng)
+    return _Ware(name, plural, ware.head, ware.price, ware.tags, ware.nicknames)
+
+
+def _owned(ware: _Ware, word: str, rng: random.Random) -> tuple[str, str]:
+    """`Vorkal's X` or `X of Vorkal`, singular and plural."""
+    if " of " in ware.name or "(" in ware.name or rng.random() < 0.5:
+        return f"{word}'s {ware.name}", f"{word}'s {ware.plural}"
+    return f"{ware.name} of {word}", f"{ware.plural} of {word}"
+
+
+def _made_by(ware: _Ware, name: str, plural: str, word: str, factor: float) -> _Ware:
+    """A second `ware` beside it: `word` in its nicknames tells the two apart."""
+    nicknames = [f"{word.casefold()} {nickname}" for nickname in ware.nicknames]
+    price = min(MAX_PRICE, max(1, round(ware.price * factor)))
+    return _Ware(name, plural, ware.head, price, ware.tags, nicknames)
+
+
+def _variant(ware: _Ware, rng: random.Random, made: _Words | None) -> _Ware:
+    """A ware easily confused with this one: `Old X`, `Large X`, with `made` `X of Vorkal` too."""
+    if made is not None and rng.random() < 0.4:
+        word, factor = made.next(), rng.choice((0.9, 1.1, 1.5, 3, 8))
+        return _made_by(ware, *_owned(ware, word, rng), word, factor)
+    own = ware.name.split()
+    known = bank_names()
+    fresh = [q for q in QUALITIES if q not in own and f"{q} {ware.name}" not in known]
+    quality = rng.choice(fresh)
+    factor = QUALITIES[quality] * rng.choice((1, 1, 1, 0.98, 1.04))
+    return _made_by(ware, f"{quality} {ware.name}", f"{quality} {ware.plural}", quality, factor)
+
+
+def _choose(rng: random.Random, name: str, pool: list[BankItem], count: int) -> list[BankItem]:
+    """`count` items of the pool; often a whole confusable family of genre `name` among them."""
+    if rng.random() >= FAMILY or not families(name):
+        return rng.sample(pool, count)
+    chosen: list[BankItem] = []
+    for family in rng.sample(families(name), min(len(families(name)), rng.choice((1, 1, 2)))):
+        members = family if len(family) <= 4 else rng.sample(family, 4)
+        taken = {item.name for item in chosen}
+        chosen += [item for item in members if item.name not in taken]
+    chosen = chosen[:count]
+    taken = {item.name for item in chosen}
+    rest = [item for item in pool if item.name not in taken]
+    return chosen + rng.sample(rest, count - len(chosen))
+
+
+def _wares(
+    rng: random.Random, name: str, pool: list[BankItem], count: int, invented: float
+) -> list[_Ware]:
+    """What is for sale, in the order of the shelf."""
+    made = _Words(rng)
+    chosen = [_ware(item, rng) for item in _choose(rng, name, pool, count)]
+    if count > 1 and rng.random() < VARIANT:
+        for index in range(min(count // 2, rng.choice((1, 1, 2)))):
+            chosen[-1 - index] = _variant(chosen[index], rng, made if invented else None)
+    wares: dict[str, _Ware] = {}
+    for ware in chosen:
+        new = _renamed(ware, rng, made) if rng.random() < invented else ware
+        while normalise(new.name) in wares:
+            new = _renamed(ware, rng, made)
+        wares[normalise(new.name)] = new
+    shelf = list(wares.values())
+    rng.shuffle(shelf)
+    return shelf
+
+
+def _scale(rng: random.Random, wares: Iterable[_Ware]) -> float:
+    """One factor for all prices of a shop that keeps them within 1 to `MAX_PRICE`."""
+    prices = sorted(ware.price for ware in wares)
+    middle, highest = prices[len(prices) // 2], prices[-1]
+    return rng.choice([s for s in SCALES if highest * s <= MAX_PRICE and (s >= 1 or middle > 60)])
+
+
+def _label(price: float, style: str) -> float:
+    """Prices people put on labels: whole tens and fives above the small ones, nines, or any."""
+    if style == "any" or price < 20:
+        return float(max(1, int(price)))
+    unit = 50 if price >= 1000 else 10 if price >= 300 else 5
+    return float(int(price) // unit * unit - (1 if style == "nines" else 0))
+
+
+def _unsold(
+    rng: random.Random, wares: list[_Ware], rest: list[BankItem], invented: float
+) -> list[_Ware | BankItem | UnsoldItem]:
+    """What is known here but not for sale, some of it much like what is."""
+    taken = {normalise(ware.name) for ware in wares}
+    made = _Words(rng) if invented else None
+    found: dict[str, _Ware | BankItem | UnsoldItem] = {}
+    wanted = rng.choice((1, 2, 2, 3, 3, 4, 5, 6, 8))
+    while len(found) < wanted:
+        roll = rng.random()
+        one: _Ware | BankItem | UnsoldItem = rng.choice(load_unsold().items)
+        if roll < 0.55 and rest:
+            one = rng.choice(rest)
+        elif roll < 0.75:
+            one = _variant(rng.choice(wares), rng, made)
+        if normalise(one.name) not in taken:
+            found[normalise(one.name)] = one
+    return list(found.values())
 
 
 def sample_shop(
     rng: random.Random, split: Split, items: tuple[int, int] = (5, 14), invented: float = 0.2
 ) -> Shop:
-    """A random shop of the split's genres with `items[0]` to `items[1]` items for sale."""
-    genres = sorted(n for n, g in load_bank().genres.items() if g.split == split)
-    name = rng.choice(genres)
-    genre = load_bank().genres[name]
-    merchant = rng.choice(genre.merchants)
-    count = min(rng.randint(*items), len(genre.items))
-    chosen = rng.sample(genre.items, count)
-    scale = rng.choice((1, 1, 1, 2, 5, 10))
-    offered: dict[str, Item] = {}
-    heads: dict[str, str] = {}
-    tags: dict[str, list[str]] = {}
-    for bank_item in chosen:
-        item_name, plural = bank_item.name, bank_item.plural
-        if rng.random() < invented:
-            word = invented_word(rng)
-            item_name, plural = f"{word} {item_name}", f"{word} {plural}"
-        key = normalise(item_name)
-        if key in offered:
-            continue
-        low, high = bank_item.price
-        item_id = f"{normalise(bank_item.head)[:12] or 'item'}_{len(offered) + 1:02d}"
-        offered[key] = Item(
-            item_id=item_id,
-            item_name=item_name,
-            price=_rounded(rng.randint(low, high) * scale),
-            quantity=rng.choice((1, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 30)),
-            plural=plural,
-        )
-        heads[item_name] = bank_item.head
-        tags[item_name] = bank_item.tags
-    taken = {item.name for item in chosen}
-    others = [item for item in genre.items if item.name not in taken]
-    for other in rng.sample(others, min(len(others), rng.randint(1, 4))):
-        if normalise(other.name) not in offered:
-            offered[normalise(other.name)] = Item(
-                item_id=f"x_{len(offered) + 1:02d}", item_name=other.name, plural=other.plural
+    """A random shop of the split's genres with `items[0]` to `items[1]` items for sale.
+
+    A shop larger than its genre takes items of a second one. `invented` is the share of names with
+    a made-up word. Raises HaggleError for more items than two genres have.
+    """
+    genres = split_genres(split)
+    name, genre = rng.choice(genres)
+    count = rng.randint(*items)
+    pool = genre.items
+    if count > len(pool):
+        have = {item.name for item in pool}
+        others = [g for other, g in genres if other != name]
+        pool = pool + [item for item in rng.choice(others).items if item.name not in have]
+    if not 1 <= count <= len(pool):
+        hint = f"{name} and a second genre have {len(pool)}"
+        raise HaggleError(f"a shop of {count} items", hint=hint)
+    wares = _wares(rng, name, pool, count, invented)
+    scale = _scale(rng, wares)
+    style = rng.choice(("round", "round", "nines", "any"))
+    offered = []
+    for number, ware in enumerate(wares, start=1):
+        item_id = f"{normalise(ware.head)[:12]}_{number:02d}"
+        price = _label(ware.price * scale, style)
+        stock = rng.choice(STOCKS_DEAR if price >= DEAR else STOCKS)
+        offered.append(
+            Item(
+                item_id=item_id,
+                item_name=ware.name,
+                price=price,
+                quantity=stock,
+                plural=ware.plural,
             )
-    world = World(
-        name=f"{name}_{rng.randrange(16**6):06x}",
-        merchant=MerchantInfo(
-            name=merchant.name,
-            persona=merchant.persona,
-            haggling=Haggling(max_discount=rng.choice((0.0, 0.1, 0.15, 0.2, 0.2))),
+        )
+    sold = {ware.name for ware in wares}
+    rest = [item for item in pool if item.name not in sold]
+    for number, other in enumerate(_unsold(rng, wares, rest, invented), start=1):
+        item_id = f"x_{number:02d}"
+        offered.append(Item(item_id=item_id, item_name=other.name, plural=other.plural))
+    merchant = rng.choice(genre.merchants)
+    return Shop(
+        world=World(
+            name=f"{name}_{rng.randrange(16**6):06x}",
+            merchant=MerchantInfo(
+                name=merchant.name,
+                persona=merchant.persona,
+                haggling=Haggling(max_discount=rng.choice(DISCOUNTS), step=rng.choice(STEPS)),
+            ),
+            currency=rng.choice(genre.currency),
+            situation=Situation(
+                location=rng.choice(genre.places),
+                time=rng.choice(genre.times),
+                background=rng.choice(genre.backgrounds),
+            ),
+            items=offered,
         ),
-        currency=rng.choice(genre.currency),
-        situation=Situation(location=rng.choice(genre.places)),
-        items=list(offered.values()),
+        heads={ware.name: ware.head for ware in wares},
+        tags={ware.name: ware.tags for ware in wares},
+        nicknames={ware.name: ware.nicknames for ware in wares},
+        manner=merchant.manner,
     )
-    return Shop(world=world, heads=heads, tags=tags)
 
 
 def shop_of(world: World) -> Shop:
     """A given world as a shop; its casual names are the last words of the item names."""
     heads = {i.item_name: i.item_name.split(" (")[0].split()[-1].casefold() for i in world.items}
     return Shop(world=world, heads=heads, tags={})
-
-
-def _rounded(price: int) -> float:
-    """Prices people put on labels: whole tens and fives above the small ones."""
-    if price >= 1000:
-        return float(price // 50 * 50)
-    if price >= 100:
-        return float(price // 5 * 5)
-    return float(max(1, price))

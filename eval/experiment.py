@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from data_gen.phrasebook import Split
+from data_gen.language.phrasebook import Split
 from data_gen.play import Play, start_play
-from data_gen.player import MAX_ROUNDS
+from data_gen.players.scripted import MAX_ROUNDS
 from data_gen.worlds import Shop, sample_shop, shop_of
 from eval.metrics import summarize
 from haggle import __version__
@@ -134,10 +134,10 @@ def make_play(config: EvalConfig, scenario: Scenario, seed: int, method: str) ->
     else:
         shop = shop_of(named_world(name))
     play = start_play(shop, scenario, seed, config.split, get_method(method))
-    play.player.max_rounds = config.max_rounds
+    play.player.max_rounds = min(play.player.max_rounds, config.max_rounds)
     if scenario == SCENARIOS[0] and name != SAMPLED:
         world = shop.world
-        play.player.sellable = len(world.inventory) / len(world.items)
+        play.player.speaker.sellable = len(world.inventory) / len(world.items)
     return play
 
 

@@ -131,7 +131,7 @@ def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
     amount above the price is payment with a tip and contradicts nothing.
     """
     plain = re.sub(r"\b[A-Za-z]\w*\d\w*", "", player)  # "gr8" is no price
-    sure = re.sub(r"\b1000*\s*(?:%|percent\b)", "", plain)  # "100% yes" is no price
+    sure = re.sub(r"\b[1-9]\d{2,}\s*(?:%|percent\b)", "", plain)  # "100% yes" is no price
     known = {round(sale_price, 2), *(float(n) for n in cart.values()), float(sum(cart.values()))}
     return any(round(n, 2) not in known and n < sale_price for n in numbers_in(sure))
 

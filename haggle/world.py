@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated
 
 import inflection
@@ -162,7 +162,7 @@ def plain_number(amount: float) -> float | int:
     return int(amount) if float(amount).is_integer() else amount
 
 
-@cache
+@lru_cache(maxsize=65536)
 def plural_name(name: str) -> str:
     """The plural of an item name; a bracketed part stays behind it."""
     head, bracket, tail = name.partition(" (")

@@ -26,7 +26,7 @@ def test_a_model_is_trained_exported_served_and_measured(tmp_path: Path) -> None
 
     result = train(
         TrainConfig(
-            dataset=str(tmp_path / "data" / "train.parquet"),
+            dataset=str(tmp_path / "data"),
             output_dir=str(tmp_path / "train"),
             trainer={"max_steps": 2, "per_device_train_batch_size": 1, "logging_steps": 1},
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from haggle.config import Record, load_config
 from haggle.errors import HaggleError, nearest
@@ -69,6 +69,7 @@ class TrainConfig(Record):
     """One supervised fine-tuning run.
 
     `max_length` in tokens of a whole dialogue; `overlong` says what happens beyond it.
+    `quantization` holds the frozen weights in four bits (QLoRA; on a GPU only).
     `spoken_weight` is the loss weight of the spoken line against 1 for the decision.
     `max_minutes` bounds the training time of the run, over all its resumptions.
     """
@@ -79,11 +80,18 @@ class TrainConfig(Record):
     seed: int = 0
     lora: LoraSettings = LoraSettings()
     full_finetuning: bool = False
+    quantization: Literal["nf4"] | None = None
     max_length: int = Field(2048, ge=16)
     overlong: Literal["cut", "drop"] = "cut"
     spoken_weight: float = Field(1.0, gt=0, le=1)
     max_minutes: float | None = Field(None, gt=0)
     trainer: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _adapters_on_four_bits(self) -> TrainConfig:
+        if self.quantization is not None and self.full_finetuning:
+            raise ValueError("quantization keeps the weights frozen: full_finetuning must be false")
+        return self
 
 
 def load_train_config(path: str | Path) -> TrainConfig:

@@ -1,22 +1,22 @@
 """Read dialogue datasets and turn them into token ids with a loss weight for each token.
 
-A dataset is a directory with `train.jsonl` or `train.parquet`, as `haggle generate` writes it, or
-one such file. Each row has `messages`: a list of {role, content}; other columns are left alone.
+A dataset is a directory of shards as `haggle generate` writes it, or one Parquet or JSON Lines
+file (`haggle.dataset`). Each row has `messages`: a list of {role, content}; other columns are left
+alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from haggle.chat_template import is_chatml, training_template
+from haggle.dataset import located_rows
 from haggle.errors import HaggleError
-from haggle.records import SCHEMA_VERSION
+from training.templates import marked_template
 
 if TYPE_CHECKING:
     import torch
@@ -62,78 +62,17 @@ class TokenizedData:
         )
 
 
-def dataset_file(path: str | Path) -> Path:
-    """The file to train on: `path` itself, or `train.parquet`/`train.jsonl` in that directory."""
-    path = Path(path)
-    if path.is_file():
-        return path
-    for name in ("train.parquet", "train.jsonl"):
-        if (path / name).is_file():
-            return path / name
-    if not path.exists():
-        raise HaggleError(
-            "no such dataset", where=str(path), hint="make one with `haggle generate`"
-        )
-    raise HaggleError(
-        "holds no train.parquet or train.jsonl",
-        where=str(path),
-        hint="make a dataset with `haggle generate`, or name a .jsonl or .parquet file",
-    )
-
-
 def read_dialogues(path: str | Path) -> list[Messages]:
-    """The `messages` of every row. Raises HaggleError naming file and row of the first bad one."""
-    file = dataset_file(path)
-    rows = _parquet_rows(file) if file.suffix == ".parquet" else _jsonl_rows(file)
-    dialogues = [_checked(row, f"{file}: row {number}") for number, row in enumerate(rows, 1)]
+    """The `messages` of every train row. Raises HaggleError naming file and row of a bad one."""
+    rows = located_rows(path, columns=["messages"])
+    dialogues = [checked_messages(row, where) for where, row in rows]
     if not dialogues:
-        raise HaggleError("dataset is empty", where=str(file), hint="generate more dialogues")
+        raise HaggleError("dataset is empty", where=str(path), hint="generate more dialogues")
     return dialogues
 
 
-def _jsonl_rows(file: Path) -> Iterator[Any]:
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise HaggleError(f"not JSON: {error}", where=f"{file}: row {number}") from None
-
-
-def _parquet_rows(file: Path) -> Iterator[Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.ParquetFile(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise HaggleError(
-            f"not a whole Parquet file: {str(error).splitlines()[0]}",
-            where=str(file),
-            hint="generate or copy it again",
-        ) from None
-    names = table.schema_arrow.names
-    if "messages" not in names:
-        raise HaggleError(
-            "column 'messages' is missing", where=str(file), hint="columns: " + ", ".join(names)
-        )
-    columns = [name for name in ("schema_version", "messages") if name in names]
-    for batch in table.iter_batches(columns=columns):
-        yield from batch.to_pylist()
-
-
-def _checked(row: Any, where: str) -> Messages:
-    if not isinstance(row, dict):
-        raise HaggleError("a row must be an object", where=where)
-    version = row.get("schema_version", SCHEMA_VERSION)
-    if version != SCHEMA_VERSION:
-        raise HaggleError(
-            f"schema_version {version!r} is unknown",
-            where=where,
-            hint=f"this program reads version {SCHEMA_VERSION}: generate the dataset again",
-        )
+def checked_messages(row: dict[str, Any], where: str) -> Messages:
+    """A row's `messages`, of roles and texts alone. Raises HaggleError naming what is wrong."""
     messages = row.get("messages")
     if not isinstance(messages, list) or not messages:
         raise HaggleError(
@@ -154,23 +93,6 @@ def _checked(row: Any, where: str) -> Messages:
     if not any(message["role"] == "assistant" for message in messages):
         raise HaggleError("no assistant message to learn from", where=where)
     return [{"role": m["role"], "content": m["content"]} for m in messages]
-
-
-def marked_template(tokenizer: PreTrainedTokenizerBase) -> str:
-    """A chat template with generation marks that renders as serving does for this tokenizer."""
-    own = tokenizer.chat_template
-    if is_chatml(own if isinstance(own, str) else None):
-        return training_template()
-    from trl.chat_template_utils import get_training_chat_template
-
-    try:
-        # None means that the tokenizer's own template already has the marks.
-        return str(get_training_chat_template(tokenizer) or own)
-    except (ValueError, TypeError):
-        raise HaggleError(
-            "the base model's chat template is unknown",
-            hint="use a ChatML model, or add {% generation %} marks to its chat_template.jinja",
-        ) from None
 
 
 def tokenize(

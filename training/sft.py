@@ -22,9 +22,13 @@ from haggle.models import KNOWN, BaseModel, check_safetensors, resolve_base
 from haggle.storage import atomic_dir, atomic_write_text, dumps, read_jsonl, write_json
 from training.config import TrainConfig, differing_keys, resolved_yaml, sft_arguments
 from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
-from training.weights import bf16_state, save_model_bf16
+from training.failures import explained
+from training.quantization import check_quantization, loading_arguments
+from training.templates import servable_template
+from training.weights import in_bf16, save_model_bf16
 
 if TYPE_CHECKING:
+    from peft import LoraConfig
     from transformers import PreTrainedTokenizerBase
 
     from training.trainer import Clock, DialogueTrainer
@@ -64,7 +68,13 @@ def train(
     directory holds a run with other settings, when data or base are unusable, and when the loss is
     no longer a number (the last good checkpoint is kept).
     """
+    check_quantization(config)
     arguments = sft_arguments(config)
+    if config.max_minutes and arguments.world_size > 1:
+        raise HaggleError(
+            "max_minutes needs a single process: each would keep its own time",
+            hint="leave it out, and bound the run by trainer.max_steps or num_train_epochs",
+        )
     base = resolve_base(config.base, echo=echo)
     echo(f"Base: {base.describe()}")
     tokenizer = load_tokenizer(base)
@@ -78,43 +88,38 @@ def train(
     echo(f"Data: {data.describe()}")
 
     run = config.output_dir
-    facts = _facts(base, data)
-    _claim(run, config, facts, resume)
-    if (done := _finished(run, config)) is not None:
-        echo(f"Already finished: {run}")
-        return done
+    with arguments.main_process_first(local=False):
+        _claim(run, config, _facts(base, data), resume)
+        if (done := _finished(run, config)) is not None:
+            echo(f"Already finished: {run}")
+            return done
+        checkpoint = last_checkpoint(run)
+        _rewind_metrics(run / METRICS_FILE, checkpoint)
 
-    from training.trainer import Clock, NonFiniteError, restore_clock
+    from training.trainer import Clock, restore_clock
 
     clock = Clock(budget_s=config.max_minutes * 60 if config.max_minutes else None)
-    checkpoint = last_checkpoint(run)
     if checkpoint is not None:
         echo(f"Resuming from {checkpoint}")
         restore_clock(clock, checkpoint)
-    _rewind_metrics(run / METRICS_FILE, checkpoint)
-    trainer = build_trainer(config, base, tokenizer, data, clock, arguments)
-    try:
+    settings = config.model_dump(mode="json")
+    with explained(run, settings, last_checkpoint):
+        trainer = build_trainer(config, base, tokenizer, data, clock, arguments)
+    with explained(run, settings, last_checkpoint, lambda: trainer.state.global_step):
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    except NonFiniteError as error:
-        kept = last_checkpoint(run)
-        raise HaggleError(
-            f"training broke down at step {trainer.state.global_step + 1}: {error}",
-            where=str(run),
-            hint=(
-                (f"the last good checkpoint is {kept}; " if kept else "")
-                + "lower trainer.learning_rate or raise trainer.warmup_steps, in a new output_dir"
-            ),
-        ) from None
-    return _save_result(config, base, tokenizer, trainer, clock)
+        return _save_result(config, base, tokenizer, trainer, clock)
 
 
 def load_tokenizer(base: BaseModel) -> PreTrainedTokenizerBase:
-    """The base model's tokenizer, with a padding token."""
+    """The base model's tokenizer, with a padding token and a chat template that others can serve
+    what is trained with."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(base.path)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    if (template := servable_template(tokenizer)) is not None:
+        tokenizer.chat_template = template
     return tokenizer
 
 
@@ -129,7 +134,6 @@ def build_trainer(
     """Load the model and set up the trainer; nothing runs yet."""
     import datasets
     import torch
-    from peft import LoraConfig
     from transformers import AutoConfig, AutoModelForCausalLM
 
     from training import attention
@@ -144,17 +148,9 @@ def build_trainer(
         base.path,
         dtype=torch.bfloat16 if frozen_bf16 else torch.float32,
         attn_implementation=attention.register() if blocked else None,
+        **loading_arguments(config, arguments.bf16),
     )
-    lora = None
-    if not config.full_finetuning:
-        modules = config.lora.target_modules
-        lora = LoraConfig(
-            task_type="CAUSAL_LM",
-            r=config.lora.r,
-            lora_alpha=config.lora.alpha,
-            lora_dropout=config.lora.dropout,
-            target_modules=modules if isinstance(modules, str) else list(modules),
-        )
+    lora = None if config.full_finetuning else lora_config(config)
     try:
         return DialogueTrainer(
             clock=clock,
@@ -172,6 +168,20 @@ def build_trainer(
                 f"lora.target_modules: {error}", hint="use 'all-linear' or names of linear layers"
             ) from None
         raise
+
+
+def lora_config(config: TrainConfig) -> LoraConfig:
+    """The run's LoRA settings as PEFT takes them."""
+    from peft import LoraConfig
+
+    modules = config.lora.target_modules
+    return LoraConfig(
+        task_type="CAUSAL_LM",
+        r=config.lora.r,
+        lora_alpha=config.lora.alpha,
+        lora_dropout=config.lora.dropout,
+        target_modules=modules if isinstance(modules, str) else list(modules),
+    )
 
 
 def last_checkpoint(run: Path) -> Path | None:
@@ -264,10 +274,11 @@ def _save_result(
     run = config.output_dir
     weights = run / ("model" if config.full_finetuning else "adapter")
     state = trainer.state
+    started = time.monotonic()
+    weights_now = trainer.accelerator.get_state_dict(trainer.model)  # gathered by all processes
     if trainer.is_world_process_zero():
-        started = time.monotonic()
-        _save_weights(trainer, tokenizer, base, weights)
-        clock.before_s -= time.monotonic() - started
+        _save_weights(trainer, weights_now, tokenizer, base, weights)
+    clock.before_s -= time.monotonic() - started
     losses = [line["loss"] for line in state.log_history if "loss" in line]
     result = TrainResult(
         output_dir=run,
@@ -288,6 +299,7 @@ def _save_result(
 
 def _save_weights(
     trainer: DialogueTrainer,
+    state: dict[str, Any],
     tokenizer: PreTrainedTokenizerBase,
     base: BaseModel,
     target: Path,
@@ -311,7 +323,7 @@ def _save_weights(
         if hasattr(model, "peft_config"):
             # "auto" would ask the hub whether the vocabulary grew; it never does here.
             model.save_pretrained(
-                directory, state_dict=bf16_state(model), save_embedding_layers=False
+                directory, state_dict=in_bf16(state), save_embedding_layers=False
             )
             (directory / "README.md").unlink(missing_ok=True)
             # A path of this machine means nothing elsewhere.
@@ -319,6 +331,6 @@ def _save_weights(
             settings["base_model_name_or_path"] = known.hub_id if known else base.name
             write_json(directory / "adapter_config.json", settings)
         else:
-            save_model_bf16(model, directory)
+            save_model_bf16(model, directory, state)
         tokenizer.save_pretrained(directory)
         write_json(directory / ADAPTER_INFO, info)

@@ -123,7 +123,8 @@ class DialogueTrainer(SFTTrainer):
                 raise NonFiniteError(f"loss is {loss.item()}")
             # Every row ends with a supervised token, so its length is its last label's place.
             last = (labels != IGNORED).int().cumsum(1).argmax(1) + 1
-            self.clock.tokens += int(last.sum())
+            # Batches of similar lengths go to the processes together, so one stands for all.
+            self.clock.tokens += int(last.sum()) * self.accelerator.num_processes
         return (loss, None) if return_outputs else loss
 
     def _get_num_items_in_batch(

@@ -9,11 +9,14 @@ from typing import Any
 from haggle.storage import write_json
 
 
-def save_model_bf16(model: Any, directory: Path) -> None:
-    """Write safetensors and config; a tied output layer is left out, as it is the embedding."""
+def save_model_bf16(model: Any, directory: Path, state: dict[str, Any] | None = None) -> None:
+    """Write safetensors and config; a tied output layer is left out, as it is the embedding.
+
+    `state` holds the weights where the model itself has only a part of them.
+    """
     import torch
 
-    state = bf16_state(model)
+    state = in_bf16(model.state_dict() if state is None else state)
     if model.config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     model.save_pretrained(directory, state_dict=state)
@@ -23,11 +26,11 @@ def save_model_bf16(model: Any, directory: Path) -> None:
     write_json(directory / "config.json", config)
 
 
-def bf16_state(model: Any) -> dict[str, Any]:
-    """The model's state with floating-point tensors in bf16."""
+def in_bf16(state: dict[str, Any]) -> dict[str, Any]:
+    """A model's state with floating-point tensors in bf16."""
     import torch
 
     return {
         name: tensor.detach().to(torch.bfloat16) if tensor.is_floating_point() else tensor
-        for name, tensor in model.state_dict().items()
+        for name, tensor in state.items()
     }

@@ -9,6 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from haggle.cli.generate import generate
+from haggle.cli.inspect import inspect, stats
+from haggle.cli.preferences import preferences
+from haggle.cli.turns import turns
 from haggle.errors import HaggleError
 
 INTERRUPTED = 130
@@ -32,24 +36,11 @@ Gguf = Annotated[Path | None, typer.Option("--gguf", help="A GGUF file instead o
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
-@app.command()
-def generate(
-    config: Annotated[str, typer.Option(help="A data config (name or file).")] = "default",
-    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/data/default"),
-    n: Annotated[int | None, typer.Option("--n", min=1, help="Number of train dialogues.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed instead of the config's.")] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Write labelled trading dialogues as JSONL and Parquet; resumes."""
-    from data_gen.generate import generate as run
-    from data_gen.generate import override
-    from haggle.methods import get_method
-
-    path = _config("data", config)
-    loaded = override(path, train=n, seed=seed)
-    with located(str(path)):
-        get_method(loaded.method)
-    print_table("generated", run(loaded, out, progress=not quiet))
+app.command()(generate)
+app.command()(inspect)
+app.command()(stats)
+app.command()(preferences)
+eval_app.command()(turns)
 
 
 @app.command()
@@ -65,14 +56,14 @@ def train(
     ] = False,
 ) -> None:
     """Fit a small model to the dialogues with LoRA; resumes."""
+    from haggle.dataset import dataset_files
     from training.config import load_train_config
-    from training.data import dataset_file
     from training.sft import train as run
 
     changes = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
     loaded = load_train_config(_config("train", config))
     loaded = loaded.model_copy(update={k: v for k, v in changes.items() if v is not None})
-    dataset_file(loaded.dataset)  # a missing one is told before a model is loaded
+    dataset_files(loaded.dataset)  # a missing one is told before a model is loaded
     print_table("trained", run(loaded, resume=not fresh))
 
 
@@ -106,7 +97,7 @@ def chat(
     level = _guard(guard, method)
     with located("--world"):
         shop = named_world(world)
-    loaded = _engine(engine, gguf)
+    loaded = open_engine(engine, gguf)
     try:
         run(shop, loaded, level, method=method)
     finally:
@@ -170,7 +161,7 @@ def cases(
 
     level = _guard(guard, method)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
-    loaded = _engine(engine, gguf)
+    loaded = open_engine(engine, gguf)
     try:
         metrics = run_cases(
             cases, worlds, loaded, level, out, method=method, batch=batch, progress=not quiet
@@ -238,7 +229,8 @@ def _engine_config(name: str, where: str) -> Any:
         return read_engine_config(path)
 
 
-def _engine(engine: str, gguf: Path | None) -> Any:
+def open_engine(engine: str, gguf: Path | None) -> Any:
+    """The engine of a serve config, with another GGUF file if one is given."""
     from haggle.cli.shipped import with_shipped_model
     from serving.engines import load_engine
 

@@ -71,7 +71,7 @@ def _train(out: Path, minutes: float) -> Path:
     if not adapter.exists():
         config = load_train_config(named_config("train", "demo")).model_copy(
             update={
-                "dataset": out / "data" / "train.parquet",
+                "dataset": out / "data",
                 "output_dir": out / "train",
                 "max_minutes": minutes,
             }

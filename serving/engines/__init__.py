@@ -13,13 +13,15 @@ from haggle.engine import Engine
 from haggle.errors import HaggleError
 from serving.engines.config import EngineConfig
 
-__all__ = ["EngineConfig", "load_engine", "read_engine_config"]
+__all__ = ["EngineConfig", "load_engine", "patient_threads", "read_engine_config"]
 
 # Per engine: its module, its class, and what `pip install "haggle[...]"` needs for it.
 _MODULES = {
     "scripted": ("serving.engines.scripted", "ScriptedEngine", ""),
     "llamacpp": ("serving.engines.llamacpp_engine", "LlamaCppEngine", "llamacpp"),
     "transformers": ("serving.engines.transformers_engine", "TransformersEngine", "serve"),
+    "openai": ("serving.engines.openai_engine", "OpenAIEngine", "api"),
+    "gemini": ("serving.engines.gemini_engine", "GeminiEngine", "api"),
     "vllm": ("serving.engines.vllm_engine", "VllmEngine", "vllm"),
 }
 
@@ -36,7 +38,7 @@ def load_engine(config: EngineConfig) -> Engine:
     """
     module_name, class_name, extra = _MODULES[config.engine]
     try:
-        with _patient_threads():
+        with patient_threads():
             module = importlib.import_module(module_name)
             engine: Engine = getattr(module, class_name)(config)
     except ImportError as error:
@@ -48,7 +50,7 @@ def load_engine(config: EngineConfig) -> Engine:
 
 
 @contextmanager
-def _patient_threads() -> Iterator[None]:
+def patient_threads() -> Iterator[None]:
     """Let the threads of libraries loaded meanwhile sleep while they wait for each other.
 
     OpenMP's default is to spin: beside a game (or any other busy program) llama.cpp and PyTorch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from haggle.chat_template import is_chatml, render
+from haggle.chat_template import CHATML, Family, render, tokenizer_family
 from haggle.engine import GenerationRequest, Message
 from haggle.errors import HaggleError
 from haggle.wire import to_json
@@ -37,16 +37,22 @@ def special_tokens(tokenizer: Any) -> tuple[str, ...]:
     return tuple(sorted({token.content for token in added if token.special} | {CHATML_MARK}))
 
 
-def prompt_text(messages: Sequence[Message], special: Iterable[str] = (CHATML_MARK,)) -> str:
-    """The ChatML prompt of a conversation, up to where the merchant speaks."""
-    return render(safe_messages(messages, special), add_generation_prompt=True)
+def prompt_text(
+    messages: Sequence[Message],
+    special: Iterable[str] = (CHATML_MARK,),
+    family: Family = CHATML,
+) -> str:
+    """The prompt of a conversation in a family's markup, up to where the merchant speaks."""
+    return render(safe_messages(messages, special), add_generation_prompt=True, family=family)
 
 
 def hf_prompt(tokenizer: Any, messages: Sequence[Message], special: Iterable[str]) -> str:
-    """The prompt for a transformers tokenizer: ChatML, or its own template in another family."""
-    template = tokenizer.chat_template
-    if template is None or is_chatml(template):
-        return prompt_text(messages, special)
+    """The prompt for a transformers tokenizer, as training writes it for this family.
+
+    A tokenizer of a family that `haggle.chat_template` does not know uses its own template.
+    """
+    if (family := tokenizer_family(tokenizer)) is not None:
+        return prompt_text(messages, special, family)
     return str(
         tokenizer.apply_chat_template(
             [{"role": m.role, "content": m.content} for m in safe_messages(messages, special)],

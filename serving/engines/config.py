@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from haggle.config import Record
 from haggle.errors import HaggleError, nearest
 from haggle.models import DEFAULT_BASE
 
-ENGINES = ("llamacpp", "scripted", "transformers", "vllm")
+ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
 
 
 class ScriptedOptions(Record):
@@ -26,13 +26,14 @@ class LlamaCppOptions(Record):
     """Options of llama.cpp.
 
     `grammar`: llguidance costs least and keeps to the tokens the model was trained on; gbnf is
-    llama.cpp's own. `template`: how messages become text; auto takes ChatML where the GGUF's own
-    template is ChatML, otherwise that template. `cache_mib` bounds the memory for prompts put
-    aside, `gpu_layers` -1 offloads all that fit.
+    llama.cpp's own. `template`: how messages become text; auto takes the family's markup as training
+    does, told by the GGUF's own template, and that template itself for other families (`model`:
+    for any). `cache_mib` bounds the memory for prompts put aside, `gpu_layers` -1 offloads all that
+    fit.
     """
 
     grammar: Literal["auto", "llguidance", "gbnf"] = "auto"
-    template: Literal["auto", "chatml", "model"] = "auto"
+    template: Literal["auto", "chatml", "gemma", "llama3", "model"] = "auto"
     cache_mib: Annotated[int, Field(ge=0)] = 256
     gpu_layers: int = -1
     adapter_scale: float = 1.0
@@ -58,13 +59,86 @@ class VllmOptions(Record):
     max_sequences: Annotated[int, Field(ge=1)] = 32
 
 
+class Prices(Record):
+    """What a service takes for a million tokens, and when that was looked up.
+
+    `cached_input` is the price of prompt tokens the service had in its own cache; without it they
+    are counted at the full price. Thoughts cost what `output` costs.
+    """
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    cached_input: Annotated[float, Field(ge=0)] | None = None
+    currency: str = "USD"
+    as_of: Annotated[str, Field(pattern=r"^20\d\d-\d\d(-\d\d)?$")]
+
+
+class RemoteOptions(Record):
+    """Options of every engine that asks a service over HTTP.
+
+    The key is read from the environment variable `api_key_env` and kept nowhere else. `structured`
+    is what a constrained request asks for: its JSON Schema, any JSON object, or nothing.
+    `thought_room` is added to a request's max_tokens for models whose thoughts count towards it.
+    An attempt may take `timeout_s`; one that may succeed later is repeated up to `attempts` times,
+    after waits from `first_wait_s` up to `longest_wait_s`, or as long as the service asks for.
+    `cache` is a file that keeps answers by request. `on_version_change`: whether another version of
+    the model answering halfway is an error or a warning that `usage()` reports.
+    """
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    thought_room: Annotated[int, Field(ge=0)] = 0
+    timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    attempts: Annotated[int, Field(ge=1, le=100)] = 6
+    first_wait_s: Annotated[float, Field(gt=0)] = 1.0
+    longest_wait_s: Annotated[float, Field(gt=0)] = 120.0
+    cache: Path | None = None
+    prices: Prices | None = None
+    on_version_change: Literal["stop", "record"] = "stop"
+
+
+class OpenAIOptions(RemoteOptions):
+    """Options of an OpenAI-compatible endpoint; `base_url` ends before `/chat/completions`.
+
+    `strict` asks for strict schemas. `limit_field` is the name the service has for the longest
+    answer, `omit` names fields it refuses, `extra_body` is added to every request as it is.
+    """
+
+    strict: bool = True
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    omit: tuple[Literal["seed", "temperature", "stream_options"], ...] = ()
+    extra_body: dict[str, Any] = {}
+
+
+class GeminiOptions(RemoteOptions):
+    """Options of Gemini. Without `base_url` it is Google's own service; models in preview may need
+    the `api_version` v1beta.
+
+    `thinking_budget` is in tokens (0 off, -1 as the model likes) for the 2.5 models, newer ones
+    take a `thinking_level`; without either the service decides.
+    """
+
+    api_key_env: str | None = "GEMINI_API_KEY"
+    api_version: str | None = None
+    thinking_budget: Annotated[int, Field(ge=-1)] | None = None
+    thinking_level: Literal["minimal", "low", "medium", "high"] | None = None
+
+    @model_validator(mode="after")
+    def _one_way_to_think(self) -> GeminiOptions:
+        if self.thinking_budget is not None and self.thinking_level is not None:
+            raise ValueError("give thinking_budget or thinking_level, not both")
+        return self
+
+
 class EngineConfig(Record):
     """Which engine runs which model, and how.
 
-    `model` is a base model (short name, hub id or directory), `gguf` a file for llama.cpp instead
-    of it, `adapter` a LoRA directory (a LoRA GGUF for llama.cpp). `threads` None means the
-    physical cores; `context` is the length of one dialogue in tokens, `parallel` how many are
-    served at once. `seed` seeds the engine itself; every request carries its own.
+    `model` is a base model (short name, hub id or directory), or what a service calls its model;
+    `gguf` is a file for llama.cpp instead of it, `adapter` a LoRA directory (a LoRA GGUF for
+    llama.cpp). `threads` None means the physical cores; `context` is the length of one dialogue in
+    tokens, `parallel` how many are served, or requests sent, at once. `seed` seeds the engine
+    itself; every request carries its own.
     """
 
     engine: str
@@ -80,6 +154,8 @@ class EngineConfig(Record):
     llamacpp: LlamaCppOptions = LlamaCppOptions()
     transformers: TransformersOptions = TransformersOptions()
     vllm: VllmOptions = VllmOptions()
+    openai: OpenAIOptions = OpenAIOptions()
+    gemini: GeminiOptions = GeminiOptions()
 
     @field_validator("engine")
     @classmethod

@@ -15,12 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-from haggle.chat_template import is_chatml
+from haggle.chat_template import FAMILIES, Family, family_of
 from haggle.engine import Generation, GenerationRequest, Message
 from haggle.errors import HaggleError
 from haggle.models import check_gguf, resolve_base
 from haggle.wire import WireConstraint
-from serving.engines.common import check_output, keeps_constraint, prompt_text, safe_messages
+from serving.engines.common import (
+    CHATML_MARK,
+    check_output,
+    keeps_constraint,
+    prompt_text,
+    safe_messages,
+)
 from serving.engines.config import EngineConfig
 from serving.grammar import to_gbnf, to_json_schema, to_lark
 
@@ -29,6 +35,7 @@ log = logging.getLogger(__name__)
 Notation = Literal["llguidance", "gbnf"]
 LLGUIDANCE = "%llguidance {}\n"
 GGUF_MAGIC = b"GGUF"
+BOS_KEY = "tokenizer.ggml.bos_token_id"
 SILENT = -1
 
 
@@ -41,13 +48,16 @@ class LlamaCppEngine:
         import xllamacpp
 
         self.config = config
-        self.path = _gguf_file(config)
+        self.path = gguf_file(config)
         self.model = self.path.stem
         self.slots = config.parallel
-        template = config.llamacpp.template
-        own = chat_template(self.path)
-        self.chatml = template == "chatml" or (template == "auto" and (not own or is_chatml(own)))
-        self._server = _start(xllamacpp, config, self.path)
+        self.family = _family(config, self.path)
+        opens = self.family is not None and self.family.bos
+        self.bos = gguf_number(self.path, BOS_KEY) if opens else None
+        params = server_params(xllamacpp, config, self.path)
+        # xllamacpp always opens an HTTP port on the loopback as well: nobody gets the key to it.
+        params.api_keys = [secrets.token_urlsafe(32)]
+        self._server = start_server(xllamacpp, params, self.path)
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="llamacpp")
         self.notation: Notation = self._choose_notation(xllamacpp)
 
@@ -132,7 +142,7 @@ class LlamaCppEngine:
 
     def _ask(self, body: dict[str, Any], callback: Any = None) -> dict[str, Any]:
         server = self._running()
-        ask = server.handle_completions if self.chatml else server.handle_chat_completions
+        ask = server.handle_completions if self.family else server.handle_chat_completions
         result: dict[str, Any] = ask(body, callback) if callback else ask(body)
         return result
 
@@ -144,8 +154,11 @@ class LlamaCppEngine:
             "seed": request.seed,
             "cache_prompt": True,
         }
-        if self.chatml:
-            body["prompt"] = prompt_text(request.messages)
+        if family := self.family:
+            text = prompt_text(request.messages, (CHATML_MARK, *family.tokens), family)
+            # As a token: whether llama.cpp puts one before a text depends on the model file.
+            first = [self.bos] if family.bos and self.bos is not None else []
+            body["prompt"] = [*first, text.removeprefix(family.bos)] if first else text
         else:
             body["messages"] = [
                 {"role": m.role, "content": m.content} for m in safe_messages(request.messages)
@@ -231,10 +244,44 @@ def grammar_fields(constraint: WireConstraint, notation: Notation) -> dict[str, 
     return {"grammar": to_gbnf(constraint)}
 
 
+def _family(config: EngineConfig, gguf: Path) -> Family | None:
+    """Whose markup to write; None to leave it to the template in the GGUF."""
+    wanted = config.llamacpp.template
+    if wanted in FAMILIES:
+        return FAMILIES[wanted]
+    if wanted == "model":
+        return None
+    with _mapped(gguf) as data:
+        return family_of(chat_template(gguf), lambda token: _has_text(data, token))
+
+
+@contextlib.contextmanager
+def _mapped(gguf: Path) -> Iterator[mmap.mmap]:
+    with gguf.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
+
+
+def _has_text(data: mmap.mmap, text: str) -> bool:
+    """Whether a string stands in a GGUF as an entry of its own."""
+    encoded = text.encode("utf-8")
+    return data.find(len(encoded).to_bytes(8, "little") + encoded) >= 0
+
+
+def gguf_number(gguf: Path, key: str) -> int | None:
+    """An entry of type uint32 of a GGUF, found without reading its whole vocabulary."""
+    encoded = key.encode("utf-8")
+    with _mapped(gguf) as data:
+        at = data.find(len(encoded).to_bytes(8, "little") + encoded)
+        if at < 0:
+            return None
+        at += 8 + len(encoded) + 4
+        return int.from_bytes(data[at : at + 4], "little")
+
+
 def chat_template(gguf: Path) -> str | None:
     """The chat template a GGUF carries, found without reading its whole vocabulary."""
     key = b"tokenizer.chat_template"
-    with gguf.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with _mapped(gguf) as data:
         at = data.find(key)
         if at < 0:
             return None
@@ -243,7 +290,8 @@ def chat_template(gguf: Path) -> str | None:
         return data[at + 8 : at + 8 + length].decode("utf-8", errors="replace")
 
 
-def _gguf_file(config: EngineConfig) -> Path:
+def gguf_file(config: EngineConfig) -> Path:
+    """The model file a config names. Raises HaggleError when there is none."""
     path = config.gguf
     if path is None and config.model.endswith(".gguf"):
         path = Path(config.model)
@@ -265,7 +313,8 @@ def _gguf_file(config: EngineConfig) -> Path:
     return path
 
 
-def _start(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
+def server_params(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
+    """llama.cpp's parameters for a config and its model file."""
     options = config.llamacpp
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
@@ -277,8 +326,6 @@ def _start(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
     params.cache_ram_mib = options.cache_mib
     params.sampling.seed = config.seed
     params.verbosity = 3 if config.verbose else SILENT
-    # xllamacpp always opens an HTTP port on the loopback as well: nobody gets the key to it.
-    params.api_keys = [secrets.token_urlsafe(32)]
     params.endpoint_slots = False
     params.ui = False
     if config.adapter is not None:
@@ -286,6 +333,11 @@ def _start(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
         params.lora_adapters = [
             xllamacpp.CommonAdapterLoraInfo(str(adapter), options.adapter_scale)
         ]
+    return params
+
+
+def start_server(xllamacpp: Any, params: Any, path: Path) -> Any:
+    """llama.cpp, running. Raises HaggleError when it cannot load the model."""
     with _own_signals():
         try:
             return xllamacpp.Server(params)

@@ -53,8 +53,8 @@ def test_every_dialogue_of_a_file_passes_the_checks(path: Path):
 
 
 def test_there_are_enough_dialogues_voices_and_shops():
-    assert len(LOADED) >= 10
-    assert sum(len(file.dialogues) for file in LOADED.values()) >= 300
+    assert len(LOADED) >= 12
+    assert sum(len(file.dialogues) for file in LOADED.values()) >= 400
     assert len(corpus_worlds()) >= 10
     played = {d.world for file in LOADED.values() for d in file.dialogues}
     assert played == set(corpus_worlds()), "every shop is played in"

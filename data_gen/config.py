@@ -1,0 +1,72 @@
+"""What to generate: the record read from `configs/data/*.yaml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from data_gen.teachers.config import PlayerConfig, TeacherConfig
+from haggle.config import Record, load_config, parse
+from haggle.errors import HaggleError
+from haggle.methods import DEFAULT_METHOD, get_method
+
+LEAST_TO_RECOMMEND = 2  # items a shop needs for one of them to be advised
+
+
+class DataConfig(Record):
+    """What to generate.
+
+    `train` and `test` are numbers of dialogues, `shard` how many go into one file. `items` bounds
+    how many items a shop sells, `invented` is the share of names with a made-up word,
+    `recommendation` the share of scenario 2, `corpus` how many times the hand-written dialogues of
+    a split go in, `noise` the strength of the typing noise (0 none, 1 a slip in ten words). With a
+    `teacher` a model answers, or rephrases, in place of the oracle; with a `player` a model shops.
+    """
+
+    train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
+    test: Annotated[int, Field(ge=0, le=1_000_000)] = 100
+    seed: Annotated[int, Field(ge=0)] = 0
+    shard: Annotated[int, Field(ge=1, le=100_000)] = 2500
+    items: tuple[int, int] = (4, 14)
+    invented: Annotated[float, Field(ge=0, le=1)] = 0.2
+    recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
+    corpus: Annotated[int, Field(ge=0, le=100)] = 0
+    method: str = DEFAULT_METHOD
+    noise: Annotated[float, Field(ge=0, le=3)] = 0.3
+    teacher: TeacherConfig | None = None
+    player: PlayerConfig | None = None
+
+    @property
+    def scripted(self) -> bool:
+        """Whether no model takes part, so that dialogues are made by the hundred a second."""
+        return self.teacher is None and self.player is None
+
+
+def load_data_config(path: str | Path) -> DataConfig:
+    """A data config. Raises HaggleError naming file and field."""
+    return load_config(path, DataConfig)
+
+
+def override(path: str | Path, **changes: Any) -> DataConfig:
+    """A data config with the values given (those not None) in place of the file's."""
+    data = load_data_config(path).model_dump()
+    data |= {key: value for key, value in changes.items() if value is not None}
+    return parse(data, DataConfig, "options")
+
+
+def check(config: DataConfig) -> None:
+    """Raise HaggleError for a config that no dialogue can be made from, before anything is."""
+    get_method(config.method)
+    if config.train + config.test + config.corpus == 0:
+        raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
+    least, most = config.items
+    if least > most or least < 1:
+        raise HaggleError(f"items {[least, most]} is no range", hint="e.g. items: [4, 14]")
+    if config.recommendation > 0 and least < LEAST_TO_RECOMMEND:
+        raise HaggleError(
+            f"items {[least, most]}: a shop of {least} item is too small for a recommendation",
+            hint=f"set items: [{LEAST_TO_RECOMMEND}, {max(most, LEAST_TO_RECOMMEND)}], "
+            "or recommendation: 0",
+        )

@@ -1,0 +1,1 @@
+"""Data sets on disk: shards, runners, statistics, card, preference pairs."""

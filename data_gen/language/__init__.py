@@ -1,0 +1,1 @@
+"""How players speak: phrases, voices, mentions of items, typing noise."""

@@ -1,0 +1,1 @@
+"""Who talks to the merchant: scripted players with hidden acts, and models."""

@@ -1,0 +1,1 @@
+"""Who answers as the merchant: the oracle, a model, a model that rephrases the oracle."""

@@ -1,0 +1,141 @@
+"""Dialogues that ask models: each is a coroutine, and many of them share every engine call.
+
+A dialogue yields what it wants to know and is sent the answers; `drive` keeps several under way and
+puts the questions of all of them into one batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from haggle.engine import Generation, GenerationRequest, Message
+from haggle.storage import writable
+
+Role = Literal["teacher", "player", "rewriter"]
+T = TypeVar("T")
+AHEAD = 4  # finished dialogues that may wait for an earlier one, in multiples of those under way
+MAX_QUOTED = 1200  # characters of a rejected answer that are shown to the model again
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question of a dialogue to the model in a role."""
+
+    role: Role
+    request: GenerationRequest
+
+
+Asking = Generator[list[Ask], list[Generation], T]
+"""A part of a dialogue: yields questions, is sent their answers, returns a T."""
+
+
+class Rejected(Exception):
+    """An answer that cannot be used. `reason` is counted, `message` is what the model reads."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        self.message = message
+        super().__init__(f"{reason}: {message}")
+
+
+@cache
+def environment() -> Environment:
+    """The jinja environment of this room's prompts; a missing variable is an error."""
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parents[1] / "prompts"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def prompt(name: str, **values: Any) -> str:
+    """The prompt template `prompts/<name>.jinja`, filled."""
+    return environment().get_template(f"{name}.jinja").render(values).strip()
+
+
+def again(
+    request: GenerationRequest, answer: Generation, rejected: Rejected, attempt: int
+) -> GenerationRequest:
+    """The request once more, with the rejected answer and why it was rejected behind it.
+
+    Both are in this request only: no history keeps them.
+    """
+    said = writable(answer.text.strip())[:MAX_QUOTED] or "(nothing)"
+    correction = prompt("again", reason=rejected.message)
+    messages = (*request.messages, Message("assistant", said), Message("user", correction))
+    return replace(request, messages=messages, seed=request.seed + attempt)
+
+
+def checked_ending(answer: Generation) -> str:
+    """The text of an answer that came to its end. Raises Rejected for none, or one cut off."""
+    text = answer.text.strip()
+    if not text:
+        raise Rejected("empty", "it was empty")
+    if answer.finish_reason == "length":
+        raise Rejected("truncated", "it was too long and was cut off; be shorter")
+    return text
+
+
+@dataclass
+class _Talk(Generic[T]):
+    """One coroutine and the questions it waits on; `result` once `done`."""
+
+    talk: Asking[T]
+    asks: list[Ask] = field(default_factory=list)
+    done: bool = False
+    result: T | None = None
+
+    def go_on(self, answers: list[Generation] | None = None) -> None:
+        try:
+            self.asks = self.talk.send(answers) if answers is not None else next(self.talk)
+        except StopIteration as stop:
+            self.asks, self.done, self.result = [], True, stop.value
+
+
+def drive(
+    talks: Iterable[Asking[T]],
+    answer: Callable[[Sequence[Ask]], list[Generation]],
+    width: int,
+) -> Iterator[T]:
+    """The results of `talks`, in order, with up to `width` of them under way at once.
+
+    Whatever `answer` raises goes through; the dialogues under way are then lost, the results
+    yielded before are not.
+    """
+    coming = iter(talks)
+    line: deque[_Talk[T]] = deque()
+    more = True
+    try:
+        while True:
+            while line and line[0].done:
+                yield line.popleft().result  # type: ignore[misc]
+            while more and len(line) < AHEAD * width and _open(line) < width:
+                coroutine = next(coming, None)
+                if coroutine is None:
+                    more = False
+                    break
+                line.append(_Talk(coroutine))
+                line[-1].go_on()
+            waiting = [talk for talk in line if not talk.done]
+            if waiting:
+                answers = iter(answer([ask for talk in waiting for ask in talk.asks]))
+                for talk in waiting:
+                    talk.go_on([next(answers) for _ in talk.asks])
+            elif not line and not more:
+                return
+    finally:
+        for left in line:
+            left.talk.close()
+
+
+def _open(line: Iterable[_Talk[T]]) -> int:
+    return sum(not talk.done for talk in line)

@@ -1,0 +1,206 @@
+"""A model as the merchant, by any method on any engine; every answer is checked before it counts.
+
+The dialogue itself is kept in the data set's compact session. The teacher sees it through a session
+of its own method (the view), whose ledger follows the kept one after every turn.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+
+from data_gen.teachers.asking import Ask, Asking, Rejected, again, checked_ending
+from data_gen.teachers.config import TeacherConfig
+from data_gen.teachers.convert import CENT, Truth, cart_text, keep_ledger, to_compact
+from data_gen.teachers.reading import Reader
+from data_gen.teachers.report import RoleTally
+from haggle import placeholders
+from haggle.engine import Engine, Generation
+from haggle.merchant import Guard, Merchant
+from haggle.methods import get_method
+from haggle.prompting import clean_utterance
+from haggle.records import TurnRecord
+from haggle.resolve import resolve
+from haggle.scripted import NullEngine
+from haggle.session import Exchange, Session, full_json
+from haggle.wire import Proposal, WireError, decode, encode_compact
+from haggle.world import money
+
+OFF: Guard = "off"
+STATE: Guard = "state"
+WRITER = Merchant(NullEngine(), STATE)
+_SAID = {
+    "transition": "that state may not follow here",
+    "critical": "that state may not follow here",
+    "inference": "the last trade context is {last!r}",
+    "sellable": "it named an item that is not in the inventory, or a wrong price per piece",
+    "stock": "it sold more pieces than are in stock",
+    "price": "original_price is not the sum of the items",
+    "floor": "it sold below the least this merchant takes",
+    "numbers": "it spoke a number that is not true",
+    "format": "it was not of the form asked for",
+    "other_terms": "the player agreed to other terms than those reviewed: review them first",
+    "empty_cart": "nothing of that is sold here, so there is no cart to offer",
+    "nothing_shown": "none of the items shown is sold here",
+}
+
+
+def fork(session: Session) -> Session:
+    """A copy of a session that can be moved on without moving the original."""
+    twin = copy.copy(session)
+    twin.exchanges = list(session.exchanges)
+    twin.sales = list(session.sales)
+    twin.cart = dict(session.cart)
+    return twin
+
+
+def write(session: Session, player: str, proposal: Proposal) -> TurnRecord:
+    """Move a compact session on by a proposal, through the one turn there is."""
+    return WRITER.complete(session, player, Generation(encode_compact(proposal, session.procedure)))
+
+
+def objections(record: TurnRecord) -> list[str]:
+    """What was wrong with a turn; nothing when it passed every check untouched."""
+    return [*record.proposed_failed, *record.failed, *record.interventions]
+
+
+class LlmTeacher:
+    """A model behind the counter."""
+
+    def __init__(self, config: TeacherConfig, engine: Engine) -> None:
+        self.config = config
+        self.method = get_method(config.method)
+        self.merchant = Merchant(engine, config.guard, config.max_tokens, config.temperature)
+        self.reporting = 4 in self.method.elements
+
+    def view(self, session: Session) -> Session:
+        """The session as this teacher's method shows it, at its opening."""
+        return Session(session.world, procedure=session.procedure, method=self.method)
+
+    def follow(self, view: Session, session: Session, record: TurnRecord, note: str) -> None:
+        """Show the teacher the turn that was kept; `note` is the ledger before it."""
+        compact = self.method.wire == "compact"
+        answer = (
+            session.exchanges[-1].answer if compact else full_json(record.response, self.reporting)
+        )
+        view.exchanges.append(Exchange(note, clean_utterance(record.player), answer))
+        for name in ("world", "last", "state", "sale_price", "shown"):
+            setattr(view, name, getattr(session, name))
+        view.cart, view.sales = dict(session.cart), list(session.sales)
+
+    def propose(
+        self,
+        session: Session,
+        view: Session,
+        player: str,
+        seed: int,
+        reader: Reader,
+        tally: RoleTally,
+        truth: Truth | None = None,
+    ) -> Asking[Proposal | None]:
+        """An accepted answer to a player's line as a compact proposal; None when there is none.
+
+        `truth` is what the oracle would do; without it the answer is held to the checks only.
+        """
+        tally.turns += 1
+        first = request = self.merchant.request(view, player, seed)
+        for attempt in range(self.config.max_attempts):
+            (answer,) = yield [Ask("teacher", request)]
+            tally.answered(answer)
+            try:
+                proposal = self.accept(session, view, player, answer, reader, truth)
+            except Rejected as rejected:
+                tally.reject(rejected)
+                request = again(first, answer, rejected, attempt + 1)
+            else:
+                tally.accept(attempt)
+                return proposal
+        return None
+
+    def accept(
+        self,
+        session: Session,
+        view: Session,
+        player: str,
+        answer: Generation,
+        reader: Reader,
+        truth: Truth | None = None,
+    ) -> Proposal:
+        """The answer as a compact proposal for `session`. Raises Rejected with the reason."""
+        text = checked_ending(answer)
+        try:
+            proposal = decode(self.method.wire, text, session.procedure)
+        except WireError as error:
+            raise Rejected("format", f"it was not the JSON object asked for ({error})") from None
+        if truth is not None and proposal.state != truth.oracle.state:
+            meant = session.procedure.state(truth.oracle.state).brief
+            raise Rejected(
+                "label_state",
+                f"the state should be {truth.oracle.state} here ({meant}), not {proposal.state}",
+            )
+        at_its_word = self._checked(view, player, answer)
+        compact = to_compact(
+            session, self.method, proposal, at_its_word.response, player, reader, truth
+        )
+        record = write(twin := fork(session), player, compact)
+        self._refuse(objections(record), session)  # none of them, or the conversion is to blame
+        if truth is not None:
+            _labelled(session, twin, compact, record, truth)
+        return compact
+
+    def _checked(self, view: Session, player: str, answer: Generation) -> TurnRecord:
+        """The answer taken at its word, once it passed every check, and the guard untouched."""
+        at_its_word, guarded = (
+            Merchant(self.merchant.engine, guard).complete(fork(view), player, answer)
+            for guard in (OFF, STATE)
+        )
+        self._refuse(at_its_word.failed, view)
+        if self.method.wire == "full":
+            keep_ledger(view, at_its_word.response)
+        self._refuse(objections(guarded), view)
+        return at_its_word
+
+    def _refuse(self, wrong: Sequence[str], session: Session) -> None:
+        """Raise Rejected for the gravest of these failures."""
+        if not self.reporting:  # what a method does not ask for cannot be wrong
+            wrong = [name for name in wrong if name != "inference"]
+        for name in sorted(wrong, key=lambda name: name != "critical"):
+            message = _SAID.get(name, name).format(last=session.last)
+            raise Rejected(name, message)
+
+
+def _labelled(
+    session: Session, after: Session, proposal: Proposal, record: TurnRecord, truth: Truth
+) -> None:
+    """Raise Rejected unless the turn is what the oracle makes of the line.
+
+    State, cart and price are the label; the payload that leads to them (bid, what is asked for but
+    not sold, the items asked about) goes into the data as well, and has to agree too.
+    """
+    goal, oracle = truth.goal, truth.oracle
+    if record.state != goal.response.state:
+        raise Rejected("label_state", f"the state should be {goal.response.state}")
+    if record.cart != goal.cart:
+        expected = cart_text(session, goal.cart)
+        raise Rejected("label_cart", f"the cart after this line should be {expected}")
+    prices = [r.context_details.sale_price if r.context_details else None
+              for r in (record.response, goal.response)]  # fmt: skip
+    if None not in prices and abs(prices[0] - prices[1]) > CENT:  # type: ignore[operator]
+        raise Rejected("label_price", f"the price should be {money(prices[1] or 0)}")
+    if proposal.bid != oracle.bid:
+        raise Rejected("label_bid", f"the player's bid is {oracle.bid!r}")
+    if _notes(session, proposal) != Counter(note.kind for note in goal.notes):
+        raise Rejected("label_notes", "list what is asked for as asked: `?` marks what is not sold")
+    if oracle.show and len(oracle.show) <= 2 and not set(oracle.show) <= set(proposal.show or ()):
+        asked = " and ".join(oracle.show)
+        raise Rejected("label_show", f"the player asks about {asked}: show that")
+    if placeholders.PRICES in oracle.say and placeholders.PRICES not in proposal.say:
+        raise Rejected("no_price", f"the price is asked for: name it, as {placeholders.PRICES}")
+
+
+def _notes(session: Session, proposal: Proposal) -> Counter[str]:
+    """What code changes in the cart asked for, by kind."""
+    if proposal.cart is None:
+        return Counter()
+    return Counter(note.kind for note in resolve(session, proposal, guarded=True).notes)

@@ -1,0 +1,100 @@
+"""The scripted merchant: it knows the player's hidden act, so its labels are exact.
+
+Its answers go through `Merchant.complete` as a model's would; there is no second turn.
+"""
+
+from __future__ import annotations
+
+import random
+
+from data_gen.acts import Act
+from data_gen.language.phrasebook import PLAIN, Phrasebook, load_phrasebook
+from haggle.ledger import resolve_cart
+from haggle.session import Session
+from haggle.wire import MAX_SHOWN, UNLISTED, Proposal
+
+BROWSED = 6
+Decision = tuple[str, str, dict[str, object]]
+_PLAIN_ANSWERS = {
+    "greet": ("CASUAL", "CASUAL_greet"),
+    "smalltalk": ("CASUAL", "CASUAL_smalltalk"),
+    "offtopic": ("CASUAL", "CASUAL_offtopic"),
+    "silence": ("CASUAL", "CASUAL_silence"),
+    "thanks": ("CASUAL", "CASUAL_thanks"),
+    "hesitate": ("CASUAL", "CASUAL_hesitate"),
+    "attack": ("CASUAL", "CASUAL_attack"),
+    "ask_unsold": ("CASUAL", "CASUAL_unsold"),
+    "leave": ("END", "END_leave"),
+    "insult": ("END", "END_insult"),
+}
+_SHOWING = {
+    "browse": "SHOW_browse",
+    "recommend": "SHOW_recommend",
+    "ask_item": "SHOW_item",
+    "ask_price": "SHOW_price",
+    "ask_stock": "SHOW_stock",
+    "compare": "SHOW_compare",
+    "unclear": "SHOW_ambiguous",
+}
+
+
+def propose(
+    session: Session,
+    act: Act,
+    rng: random.Random,
+    book: Phrasebook | None = None,
+    manner: str = PLAIN,
+) -> Proposal:
+    """What a merchant who understood `act` answers, following the procedure's conditions."""
+    book = book or load_phrasebook()
+    state, kind, extra = _decide(session, act)
+    say = book.line(kind, rng, manner)
+    return Proposal(last=session.last, state=state, say=say, **extra)  # type: ignore[arg-type]
+
+
+def _decide(session: Session, act: Act) -> Decision:
+    """State, kind of line and payload for an act."""
+    if act.kind in _PLAIN_ANSWERS:
+        return (*_PLAIN_ANSWERS[act.kind], {})
+    if act.kind in _SHOWING:
+        return _show(session, act)
+    if act.kind == "order":
+        return _order(session, act)
+    if not session.cart:
+        return "CASUAL", "CASUAL_empty", {}
+    match act.kind:
+        case "restate":
+            return "OFFER_SELL", "OFFER_restate", {"cart": _ledger(session)}
+        case "clear":
+            return "CASUAL", "OFFER_cleared", {"cart": ()}
+        case "haggle":
+            return "NEGOTIATE", "NEGOTIATE", {"bid": act.bid}
+        case "agree" if session.last == "FINAL_CHECK":
+            return "COMMIT_SALE", "COMMIT_SALE", {}
+        case "agree":
+            return "FINAL_CHECK", "FINAL_CHECK", {}
+        case _:
+            raise ValueError(f"no answer to an act of kind {act.kind!r}")
+
+
+def _show(session: Session, act: Act) -> Decision:
+    """Items shown: those the act is about, or what lies foremost."""
+    names = session.world.sellable_names
+    if not names:
+        return "CASUAL", "CASUAL_unsold", {}
+    shown = tuple(n for n in act.items if n in names)[:MAX_SHOWN] or names[:BROWSED]
+    return "SHOW_ITEMS", _SHOWING[act.kind], {"show": shown}
+
+
+def _order(session: Session, act: Act) -> Decision:
+    """A new or changed cart; an order of nothing that is sold is no offer."""
+    cart, _ = resolve_cart(session.world, act.cart)
+    if not cart:
+        if session.cart and not any(name.startswith(UNLISTED) for name, _ in act.cart):
+            return "CASUAL", "OFFER_cleared", {"cart": ()}
+        return "CASUAL", "CASUAL_unsold", {}
+    return "OFFER_SELL", "OFFER_changed" if act.changed else "OFFER_new", {"cart": act.cart}
+
+
+def _ledger(session: Session) -> tuple[tuple[str, int], ...]:
+    return tuple((session.world.by_id[i].item_name, n) for i, n in session.cart.items())

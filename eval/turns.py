@@ -1,0 +1,143 @@
+"""Each turn of a data set answered with its true history: do the labels agree?
+
+    haggle eval turns --dataset runs/data/default --split test --n 500 --out runs/turns
+
+The guard is off and answers are greedy. Unlike whole dialogues, one error does not lead to others,
+so hundreds of turns are measured in minutes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from eval.metrics import percentiles, share
+from haggle.agreement import Agreement, agreement
+from haggle.dataset import iter_rows
+from haggle.engine import Engine, GenerationRequest, Message
+from haggle.errors import HaggleError
+from haggle.storage import append_jsonl, read_json, read_jsonl, write_json, write_jsonl
+
+MAX_TOKENS = 160
+GROUPS = ("act", "teacher", "voice", "scenario", "goal_state")
+
+
+def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
+    """Every turn of a split: its messages up to the player's line, the right answer, labels."""
+    for row in iter_rows(path, split):
+        answers = [i for i, m in enumerate(row["messages"]) if m["role"] == "assistant"]
+        for number, (at, turn) in enumerate(zip(answers, row["turns"], strict=True), start=1):
+            yield {
+                "id": f"{row['id']}/{number}",
+                "messages": row["messages"][:at],
+                "right": row["messages"][at]["content"],
+                "player": turn["player"],
+                "act": turn["act"] or "none",
+                "goal_state": turn["state"],
+                "scenario": row["scenario"],
+                "teacher": row.get("teacher") or "none",
+                "voice": (row.get("player") or "none").rsplit("-", 1)[-1],
+            }
+
+
+def sample_turns(path: Path, split: str, n: int, seed: int) -> list[dict[str, Any]]:
+    """`n` turns of a split drawn with equal chances (reservoir sampling), in their order.
+
+    Raises HaggleError when the split has no turn.
+    """
+    rng = random.Random(seed)
+    kept: list[tuple[int, dict[str, Any]]] = []
+    for number, turn in enumerate(turns_of(path, split)):
+        if len(kept) < n:
+            kept.append((number, turn))
+        elif (place := rng.randrange(number + 1)) < n:
+            kept[place] = (number, turn)
+    if not kept:
+        raise HaggleError("holds no turn", where=str(path), hint="generate more dialogues")
+    return [turn for _, turn in sorted(kept, key=lambda pair: pair[0])]
+
+
+def run_turns(
+    path: Path,
+    engine: Engine,
+    out: Path,
+    *,
+    split: str = "test",
+    n: int = 500,
+    seed: int = 0,
+    batch: int = 8,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Answer a sample of turns; writes `metrics.json` and `predictions.jsonl` to `out`; resumes."""
+    from rich.progress import track
+
+    turns = sample_turns(path, split, n, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    done = _resume(out, engine, turns)
+    todo = [turn for turn in turns if turn["id"] not in done]
+    groups = [todo[i : i + batch] for i in range(0, len(todo), batch)]
+    for group in track(groups, "turns", disable=not progress or not groups):
+        requests = [
+            GenerationRequest(tuple(Message(**m) for m in t["messages"]), max_tokens=MAX_TOKENS)
+            for t in group
+        ]
+        for turn, answer in zip(group, engine.generate(requests), strict=True):
+            verdict = agreement(turn["right"], answer.text)
+            labels = {key: turn[key] for key in ("id", "player", "right", *GROUPS)}
+            record = labels | {
+                "answer": answer.text,
+                "joint": verdict.joint,
+                **asdict(verdict),
+                "latency_s": answer.latency_s,
+                "completion_tokens": answer.completion_tokens,
+            }
+            append_jsonl(out / "progress.jsonl", record)
+            done[turn["id"]] = record
+    records = [done[turn["id"]] for turn in turns]
+    metrics = score(records)
+    metrics["by"] = {
+        group: {
+            value: score([r for r in records if r[group] == value])
+            for value in sorted({r[group] for r in records})
+        }
+        for group in GROUPS
+    }
+    metrics["latency_s"] = percentiles([r["latency_s"] for r in records])
+    metrics |= {"engine": engine.name, "model": engine.model, "guard": "off"}
+    write_jsonl(out / "predictions.jsonl", records)
+    write_json(out / "metrics.json", metrics)
+    (out / "progress.jsonl").unlink(missing_ok=True)
+    return metrics
+
+
+def score(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rates with intervals; cart and bid where the right answer carries one."""
+    verdicts = [Agreement(r["valid"], r["last"], r["state"], r["cart"], r["bid"]) for r in records]
+    return {
+        "n": len(records),
+        "valid_json": share(v.valid for v in verdicts),
+        "last": share(v.last for v in verdicts),
+        "state": share(v.state for v in verdicts),
+        "cart": share(v.cart for v in verdicts if v.cart is not None),
+        "bid": share(v.bid for v in verdicts if v.bid is not None),
+        "joint": share(v.joint for v in verdicts),
+    }
+
+
+def _resume(out: Path, engine: Engine, turns: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Answers an interrupted run of the same model and turns left in `out`."""
+    texts = "\n".join(f"{t['id']} {t['player']} {t['right']}" for t in turns)
+    identity = {
+        "engine": engine.name,
+        "model": engine.model,
+        "turns": sha256(texts.encode()).hexdigest(),
+    }
+    marker, kept = out / "run.json", out / "progress.jsonl"
+    if not (marker.exists() and read_json(marker) == identity):
+        kept.unlink(missing_ok=True)
+        write_json(marker, identity)
+    return {r["id"]: r for r in read_jsonl(kept, drop_torn_tail=True)} if kept.exists() else {}

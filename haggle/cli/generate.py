@@ -1,0 +1,38 @@
+"""`haggle generate`: write a labelled data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def generate(
+    config: Annotated[str, typer.Option(help="A data config (name or file).")] = "default",
+    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/data/default"),
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Number of train dialogues.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed instead of the config's.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; as many as pay, if not given.")
+    ] = None,
+    runner: Annotated[
+        str, typer.Option(help="local, or ray (this machine, or the cluster of RAY_ADDRESS).")
+    ] = "local",
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Write JSON Lines beside.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+) -> None:
+    """Write labelled trading dialogues as sharded Parquet; resumes."""
+    from data_gen.generate import generate as run
+    from data_gen.generate import override
+    from haggle.cli import located, print_table
+    from haggle.config import named_config
+    from haggle.methods import get_method
+
+    with located("--config"):
+        path = named_config("data", config)
+    loaded = override(path, train=n, seed=seed)
+    with located(str(path)):
+        get_method(loaded.method)
+    summary = run(loaded, out, workers=workers, runner=runner, jsonl=jsonl, progress=not quiet)
+    print_table("generated", summary)

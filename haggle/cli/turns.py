@@ -1,0 +1,46 @@
+"""`haggle eval turns`: answer the turns of a data set with their true history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def turns(
+    dataset: Annotated[Path, typer.Option(help="A data set: directory or file.")],
+    out: Annotated[Path, typer.Option(help="Directory to write to.")],
+    split: Annotated[str, typer.Option(help="Which split.")] = "test",
+    n: Annotated[int, typer.Option("--n", min=1, help="How many turns to draw.")] = 500,
+    seed: Annotated[int, typer.Option(help="Which turns.")] = 0,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file."),
+    ] = "llamacpp_batch",
+    gguf: Annotated[
+        Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Turns at once.")] = 8,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+) -> None:
+    """Answer turns of a data set with their true history, guard off; resumes."""
+    from eval.turns import run_turns
+    from haggle.cli import open_engine, print_table
+    from haggle.dataset import dataset_files
+
+    dataset_files(dataset, split)  # a missing one is told before a model is loaded
+    loaded = open_engine(engine, gguf)
+    try:
+        metrics = run_turns(
+            dataset, loaded, out, split=split, n=n, seed=seed, batch=batch, progress=not quiet
+        )
+    finally:
+        loaded.close()
+    rates = {
+        key: f"{100 * value['value']:.1f}% of {value['n']} "
+        f"({100 * value['low']:.0f} to {100 * value['high']:.0f})"
+        for key, value in metrics.items()
+        if isinstance(value, dict) and value.get("value") is not None
+    }
+    print_table("turns", rates | {"latency_s": metrics["latency_s"]})

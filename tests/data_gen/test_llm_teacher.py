@@ -1,0 +1,574 @@
+"""A model as the merchant: what is accepted, what is asked again, and what is stored in the end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from data_gen.config import DataConfig
+from data_gen.language.mentions import Names
+from data_gen.sources import make_dialogue, open_source, start_dialogue, to_row
+from data_gen.teachers.asking import Rejected
+from data_gen.teachers.convert import read_bid, to_placeholders
+from data_gen.teachers.llm import write
+from data_gen.teachers.reading import Reader
+from data_gen.teachers.report import readable
+from data_gen.teachers.source import LlmSource
+from data_gen.worlds import shop_of
+from haggle.config import CONFIGS, parse
+from haggle.engine import Generation, GenerationRequest
+from haggle.errors import HaggleError
+from haggle.ledger import total as total_price
+from haggle.models import resolve_base
+from haggle.procedure import load_procedure
+from haggle.resolve import resolve
+from haggle.session import Session, full_json
+from haggle.wire import Proposal, decode_compact
+from haggle.world_io import named_world
+from serving.engines import EngineConfig
+
+PROCEDURE = load_procedure()
+NUMBER = 12
+BASE: dict[str, Any] = {"train": NUMBER, "test": 0}
+
+
+def config_of(base: dict[str, Any] | None = None, **teacher: Any) -> DataConfig:
+    spoken = {"engine": "model", "method": "astp-compact", "max_attempts": 1, "concurrency": 3}
+    return parse({**BASE, **(base or {}), "teacher": spoken | teacher}, DataConfig, "test")
+
+
+class Model:
+    """An engine whose answers a test makes from each request; `batches` keeps what was asked."""
+
+    name, model = "stub", "stub-1"
+
+    def __init__(self, answer: Callable[[GenerationRequest], str | Generation]) -> None:
+        self.answer = answer
+        self.batches: list[list[GenerationRequest]] = []
+
+    @property
+    def requests(self) -> list[GenerationRequest]:
+        return [request for batch in self.batches for request in batch]
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        self.batches.append(list(requests))
+        answers = (self.answer(request) for request in requests)
+        return [a if isinstance(a, Generation) else Generation(a, 10, 4) for a in answers]
+
+    def stream(self, request: GenerationRequest):
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+def source_of(model: Model, config: DataConfig | None = None) -> LlmSource:
+    return LlmSource(config or config_of(), lambda name: model)
+
+
+@cache
+def oracle_rows() -> tuple[dict[str, Any], ...]:
+    """The same dialogues with the oracle as the merchant."""
+    return tuple(to_row(*make_dialogue(DataConfig(**BASE), "train", i)) for i in range(NUMBER))
+
+
+@cache
+def compact_answers() -> dict[tuple[str, ...], str]:
+    """What the oracle answers, by the conversation up to there."""
+    answers = {}
+    for row in oracle_rows():
+        texts = [message["content"] for message in row["messages"]]
+        for at in range(2, len(texts), 2):
+            answers[tuple(texts[:at])] = texts[at]
+    return answers
+
+
+def parrot(request: GenerationRequest) -> str:
+    """The oracle's answer, if need be to a request with a correction behind it."""
+    texts = [message.content for message in request.messages]
+    while tuple(texts) not in compact_answers():
+        assert len(texts) > 2, "the teacher was shown another conversation than the one kept"
+        texts = texts[:-2]
+    return compact_answers()[tuple(texts)]
+
+
+@cache
+def full_answers() -> dict[tuple[str, int, str], str]:
+    """What the oracle answers in the papers' JSON, by persona, round and player's line."""
+    answers = {}
+    for index in range(NUMBER):
+        play = start_dialogue(DataConfig(**BASE), "train", index)
+        while (line := play.next_line()) is not None:
+            goal = play.goal()
+            key = (play.session.world.merchant.persona, len(play.turns), line.strip())
+            answers[key] = full_json(goal.response)
+            play.add(write(play.session, line, play.oracle), goal)
+    return answers
+
+
+def full_parrot(request: GenerationRequest) -> str:
+    system, history = request.messages[0].content, request.messages[1].content
+    persona = re.search(r"<CHARACTER_INFO>\n(.*)\n</CHARACTER_INFO>", system)
+    lines = [line[8:] for line in history.splitlines() if line.startswith("Player: ")]
+    assert persona
+    return full_answers().get((persona[1], len(lines) - 1, lines[-1]), "")
+
+
+def without_teacher(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "teacher"}
+
+
+def test_a_teacher_as_good_as_the_oracle_writes_the_oracles_rows():
+    model = Model(parrot)
+    source = source_of(model)
+    rows = list(source.rows("train", range(NUMBER)))
+    assert [without_teacher(r) for r in rows] == [without_teacher(r) for r in oracle_rows()]
+    assert {row["teacher"] for row in rows} == {"stub"}
+    turns = sum(len(row["turns"]) for row in rows)
+    report = source.report()
+    assert report["dialogues"] == {"finished": NUMBER}
+    assert report["teacher"]["turns"] == report["teacher"]["at_once"] == turns
+    assert report["teacher"]["prompt_tokens"] == 10 * turns
+    assert report["engines"] == {"model": {"model": "stub-1"}}
+
+
+def test_answers_of_the_full_prompt_are_stored_in_the_compact_format():
+    model = Model(full_parrot)
+    source = source_of(model, config_of(method="astp"))
+    rows = list(source.rows("train", range(NUMBER)))
+    assert all(m.role == "system" and "<RESPONSE_FORMAT>" in m.content
+               for request in model.requests for m in request.messages[:1])  # fmt: skip
+    teacher = source.report()["teacher"]
+    assert teacher["accepted"] > 0.9 * teacher["turns"]
+    for row, scripted in zip(rows, oracle_rows(), strict=True):
+        labels = [(t["act"], t["last"], t["state"], t["cart"]) for t in row["turns"]]
+        assert labels == [(t["act"], t["last"], t["state"], t["cart"]) for t in scripted["turns"]]
+        assert row["messages"][0] == scripted["messages"][0]
+        for text in (m["content"] for m in row["messages"] if m["role"] == "assistant"):
+            assert not re.search(r"\d", decode_compact(text, PROCEDURE).say.replace("(20", "("))
+
+
+def test_dialogues_come_in_order_whatever_the_number_under_way():
+    one, many = (
+        list(source_of(Model(parrot), config_of(concurrency=n)).rows("train", (7, 2, 9, 0)))
+        for n in (1, 4)
+    )
+    assert one == many
+    assert [row["id"].split("-")[1] for row in one] == ["7", "2", "9", "0"]
+
+
+def test_every_call_asks_for_all_dialogues_under_way_and_for_no_more():
+    model = Model(parrot)
+    list(source_of(model, config_of(concurrency=3)).rows("train", range(NUMBER)))
+    sizes = [len(batch) for batch in model.batches]
+    assert max(sizes) == 3 and sizes[0] == 3
+    assert sum(size == 3 for size in sizes) > len(sizes) / 2
+
+
+def wrong_first(request: GenerationRequest) -> str:
+    """Sells at once; right only when corrected."""
+    if "cannot be used" in request.messages[-1].content:
+        return parrot(request)
+    return '{"last":"","state":"COMMIT_SALE","say":"Sold!"}'
+
+
+def test_a_rejected_answer_is_asked_again_with_the_reason_and_forgotten():
+    model = Model(wrong_first)
+    source = source_of(model, config_of(max_attempts=2))
+    rows = list(source.rows("train", range(4)))
+    assert [without_teacher(r) for r in rows] == [without_teacher(r) for r in oracle_rows()[:4]]
+    corrected = [r for r in model.requests if "cannot be used" in r.messages[-1].content]
+    for request in corrected:
+        assert request.messages[-2].content == '{"last":"","state":"COMMIT_SALE","say":"Sold!"}'
+        reason = request.messages[-1].content
+        assert re.search(
+            r"state should be [A-Z_]+ here|last trade context is 'FINAL_CHECK'", reason
+        )
+        assert sum("cannot be used" in message.content for message in request.messages) == 1
+    assert len(corrected) > 10
+    teacher = source.report()["teacher"]
+    assert set(teacher["rejected"]) == {"label_state", "inference"}
+    assert sum(teacher["rejected"].values()) == len(corrected)
+    assert len({r.seed for r in model.requests}) == len(model.requests)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("", "empty"),
+        ("I would rather talk.", "format"),
+        ('{"last":"","state":"BARTER","say":"Hm."}', "format"),
+        (Generation('{"last":"","state":"CASUAL","say":"I', finish_reason="length"), "truncated"),
+    ],
+)
+def test_unusable_answers_are_counted_by_reason(answer, reason):
+    source = source_of(Model(lambda request: answer), config_of(max_attempts=3))
+    rows = list(source.rows("train", [0]))
+    teacher = source.report()["teacher"]
+    turns = len(oracle_rows()[0]["turns"])
+    assert teacher["rejected"] == {reason: 3 * turns}
+    assert teacher["given_up"] == {"oracle stood in": turns}
+    assert [without_teacher(row) for row in rows] == [without_teacher(oracle_rows()[0])]
+
+
+def test_a_dialogue_may_be_dropped_instead():
+    def sulky(request: GenerationRequest) -> str:
+        return "" if request.messages[0].content == shunned else parrot(request)
+
+    shunned = oracle_rows()[1]["messages"][0]["content"]
+    source = source_of(Model(sulky), config_of(on_failure="drop"))
+    rows = list(source.rows("train", range(4)))
+    assert [row["id"].split("-")[1] for row in rows] == ["0", "2", "3"]
+    report = source.report()
+    assert report["dialogues"] == {"dropped": 1, "finished": 3}
+    assert report["teacher"]["given_up"] == {"dialogue dropped": 1}
+
+
+def test_only_trust_lets_a_teacher_differ_from_the_oracle():
+    def small_talk(request: GenerationRequest) -> str:
+        constraint = request.constraint
+        assert constraint is not None
+        return json.dumps({"last": constraint.last[0], "state": "CASUAL", "say": "Nice weather."})
+
+    held, trusted = (
+        source_of(Model(small_talk), config_of(guard="state", trust=trust))
+        for trust in (False, True)
+    )
+    states = {turn["state"] for row in held.rows("train", range(4)) for turn in row["turns"]}
+    assert len(states) > 3 and held.report()["teacher"]["rejected"]["label_state"] > 10
+    states = {turn["state"] for row in trusted.rows("train", range(4)) for turn in row["turns"]}
+    assert states == {"CASUAL"} and "rejected" not in trusted.report()["teacher"]
+
+
+def test_a_trusted_teacher_is_still_held_to_the_procedure():
+    source = source_of(Model(wrong_first), config_of(trust=True))
+    list(source.rows("train", range(4)))
+    rejected = source.report()["teacher"]["rejected"]
+    assert rejected["critical"] == source.report()["teacher"]["turns"] - rejected["inference"]
+
+
+def test_an_engine_that_gives_up_ends_the_run_and_what_was_finished_is_kept():
+    class Mortal(Model):
+        def generate(self, requests):
+            if len(self.batches) == 12:
+                raise HaggleError("no answer in 6 attempts: 429", where="stub", hint="wait")
+            return super().generate(requests)
+
+    model, rows = Mortal(parrot), []
+    with pytest.raises(HaggleError, match="429"):
+        for row in source_of(model).rows("train", range(NUMBER)):
+            rows.append(row)
+    assert 0 < len(rows) < NUMBER
+    left = list(source_of(Model(parrot)).rows("train", range(len(rows), NUMBER)))
+    assert [without_teacher(r) for r in rows + left] == [without_teacher(r) for r in oracle_rows()]
+
+
+def test_counts_are_those_of_the_dialogues_that_came_out():
+    source = source_of(Model(parrot), config_of(concurrency=6))
+    rows = source.rows("train", range(NUMBER))
+    first = next(rows)
+    assert source.report()["teacher"]["turns"] == len(first["turns"])
+
+
+def test_versions_and_cost_of_an_engine_are_reported():
+    class Paid(Model):
+        def usage(self) -> dict[str, Any]:
+            return {"answers": 9, "cost": 0.5, "currency": "USD", "prices_as_of": "2026-11",
+                    "model_versions": {"v1": 5, "v2": 4}, "from_cache": 3}  # fmt: skip
+
+    source = source_of(Paid(parrot))
+    list(source.rows("train", [0]))
+    lines = dict(readable(source.report()))
+    assert lines["engine model: cost"] == "0.5000 USD at prices of 2026-11"
+    assert lines["engine model: answered as v2"] == "4"
+    assert lines["teacher: turns accepted"].endswith("(100%)")
+
+
+def test_a_model_that_changes_stops_the_run_where_the_engine_says_so():
+    class Changing(Model):
+        def generate(self, requests):
+            answers = super().generate(requests)
+            if len(self.batches) > 3:
+                raise HaggleError("the model changed while it was used: 'v2' answers")
+            return answers
+
+    with pytest.raises(HaggleError, match="changed while it was used"):
+        list(source_of(Changing(parrot)).rows("train", range(NUMBER)))
+
+
+def test_an_engine_that_loses_an_answer_is_an_error():
+    class Lossy(Model):
+        def generate(self, requests):
+            return super().generate(requests)[:-1]
+
+    with pytest.raises(HaggleError, match="2 answers came to 3 requests"):
+        list(source_of(Lossy(parrot)).rows("train", range(NUMBER)))
+
+
+@pytest.mark.parametrize(
+    ("base", "teacher", "said"),
+    [
+        ({}, {"engine": None}, "names no model"),
+        ({}, {"methd": "astp"}, "did you mean 'method'"),
+        ({}, {"method": "asdp"}, "did you mean 'astp'"),
+        ({}, {"guard": "strict"}, "guard"),
+        ({}, {"max_attempts": 0}, "max_attempts"),
+        ({"method": "astp"}, {}, "compact format"),
+        ({"player": {"engine": "x"}}, {"engine": None, "rewriter": {"engine": "x"}}, "oracle"),
+    ],
+)
+def test_a_config_that_cannot_work_says_why(base, teacher, said):
+    with pytest.raises(HaggleError, match=said):
+        source_of(Model(parrot), config_of(base, **teacher))
+
+
+def test_yaml_may_say_off_without_quotes():
+    teacher = config_of(**yaml.safe_load("guard: off")).teacher
+    assert teacher is not None and teacher.guard == "off"
+
+
+def test_a_config_opens_the_source_and_a_misspelt_engine_is_told_at_once(tmp_path: Path):
+    answers = [m["content"] for m in oracle_rows()[0]["messages"] if m["role"] == "assistant"]
+    path = tmp_path / "said.yaml"
+    serve = {"engine": "scripted", "scripted": {"answers": answers}}
+    path.write_text(yaml.safe_dump(serve), encoding="utf-8")
+    source = open_source(config_of(engine=str(path)))
+    try:
+        (row,) = source.rows("train", [0])
+    finally:
+        source.close()
+    assert without_teacher(row) == without_teacher(oracle_rows()[0])
+    assert str(tmp_path) not in json.dumps([row, source.report()])
+    with pytest.raises(HaggleError, match="openay"):
+        open_source(config_of(engine="openay"))
+
+
+@pytest.mark.parametrize("name", ["llm_teacher", "rewriter"])
+def test_the_shipped_configs_name_engines_that_exist(name):
+    from data_gen.config import load_data_config
+
+    path = CONFIGS / "data" / f"{name}.yaml"
+    assert load_data_config(path).teacher is not None
+    assert f"haggle generate --config configs/data/{name}.yaml" in path.read_text(encoding="utf-8")
+    open_source(load_data_config(path)).close()
+
+
+# What a full answer says, in the compact format
+
+
+@pytest.fixture
+def frontier() -> Session:
+    return Session(named_world("frontier_shop"))
+
+
+def reader_of(session: Session) -> Reader:
+    shop = shop_of(session.world)
+    return Reader(shop, Names(shop))
+
+
+def offer(*lines: tuple[str, int]) -> Proposal:
+    return Proposal("", "OFFER_SELL", "", cart=lines)
+
+
+def spoken(session: Session, proposal: Proposal, say: str, stated: float | None = None) -> str:
+    resolved = resolve(session, proposal, guarded=True)
+    return to_placeholders(session, resolved, stated, say, reader_of(session))
+
+
+AXES = (("Sharp Axe", 4), ("Sturdy Shield", 4))
+
+
+@pytest.mark.parametrize(
+    ("say", "kept"),
+    [
+        (
+            "4 Sharp Axes and 4 Sturdy Shields. That is 1,720 gold.",
+            "__CART__. That is __PRICE__ gold.",
+        ),
+        ("Four sharp axes, plus four Sturdy Shields: 1720 gold", "__CART__: __PRICE__ gold"),
+        (
+            "Axes are 130 gold each, shields 300. All of it is __PRICE__ gold.",
+            "All of it is __PRICE__ gold.",
+        ),
+        (
+            "You'd pay __PRICE__ gold for the lot, friend.",
+            "You'd pay __PRICE__ gold for the lot, friend.",
+        ),
+    ],
+)
+def test_numbers_of_an_offer_become_placeholders_again(frontier, say, kept):
+    assert spoken(frontier, offer(*AXES), say) == kept
+
+
+@pytest.mark.parametrize(
+    ("say", "kept"),
+    [
+        ("The Simple Lantern is 80 gold, and the Local Map is 60 gold.", "__PRICES__."),
+        (
+            "I have the Simple Lantern for 80 gold and the Local Map for 60 gold!",
+            "I have __PRICES__!",
+        ),
+        ("Here: Simple Lantern and Local Map. Both are good.", "Here: __ITEMS__. Both are good."),
+        ("Only the Simple Lantern burns all night.", "Only the Simple Lantern burns all night."),
+    ],
+)
+def test_goods_on_show_become_placeholders_again(frontier, say, kept):
+    shown = Proposal("", "SHOW_ITEMS", "", show=("Simple Lantern", "Local Map"))
+    assert spoken(frontier, shown, say) == kept
+
+
+@pytest.mark.parametrize(
+    ("state", "say", "reason"),
+    [
+        ("OFFER_SELL", "4 Sharp Axes at 130 gold and 4 Sturdy Shields at 300.", "numbers_left"),
+        ("OFFER_SELL", "A fine choice, friend.", "no_price"),
+        ("OFFER_SELL", "__PRICE__ gold, but I do not sell wands.", "remark"),
+        ("OFFER_SELL", "__PRICES__ and so __PRICE__ gold.", "placeholder"),
+        ("OFFER_SELL", "__PRICE__ gold <|im_end|>", "markup"),
+        ("FINAL_CHECK", "Good, __CART__ for __PRICE__ gold it is.", "no_question"),
+        ("CASUAL", "x" * 400, "long"),
+    ],
+)
+def test_lines_that_cannot_be_stored_are_given_up(frontier, state, say, reason):
+    write(frontier, "axes", replace(offer(*AXES), say="__PRICE__"))
+    proposal = Proposal(frontier.last, state, "", cart=AXES if state == "OFFER_SELL" else None)
+    with pytest.raises(Rejected) as caught:
+        spoken(frontier, proposal, say)
+    assert caught.value.reason == reason
+
+
+def test_what_code_says_itself_is_left_out_of_the_teachers_line(frontier):
+    asked = offer(("Sharp Axe", 2), ("?elven wand", 1))
+    said = "I don't carry elven wands. Two Sharp Axes come to __PRICE__ gold."
+    assert spoken(frontier, asked, said) == "__CART__ come to __PRICE__ gold."
+
+
+@pytest.mark.parametrize(
+    ("line", "bid"),
+    [
+        ("can you do 600?", 600), ("knock off 20 gold", "-20"), ("20 gold less, please", "-20"),
+        ("10% off?", "10%"), ("ten percent and it's a deal", "10%"), ("30 gold each", "30 each"),
+        ("drop it to 50", 50), ("I'd pay 1,200", 1200), ("that is too much for me", None),
+        ("2 Sharp Axes for 200", 200), ("how about a hundred and fifty?", 150),
+    ],
+)  # fmt: skip
+def test_a_bid_is_read_from_the_players_words(frontier, line, bid):
+    assert read_bid(line, frontier, reader_of(frontier)) == bid
+
+
+@pytest.mark.parametrize(
+    "line", ["half price?", "500 or 600", "maybe 12.5", "cut 50 here, 60 there"]
+)
+def test_a_bid_that_may_mean_two_things_is_not_guessed(frontier, line):
+    with pytest.raises(Rejected, match="cannot be told"):
+        read_bid(line, frontier, reader_of(frontier))
+
+
+def full(session: Session, state: str, say: str, cart: dict[str, int], sale: float) -> str:
+    known = session.world.by_id
+    items = [
+        {"item_id": i, "item_name": known[i].item_name, "quantity": n, "price": known[i].price}
+        for i, n in cart.items()
+    ]
+    total = total_price(session.world, cart)
+    details = {
+        "context_subtype": state,
+        "items": items,
+        "original_price": total,
+        "sale_price": sale,
+    }
+    return json.dumps({
+        "last_trade_context": session.last, "context_reason": "", "context_type": "TRADE",
+        "context_details": details, "npc_dialogue": say,
+    })  # fmt: skip
+
+
+def accepted(session: Session, answer: str, player: str) -> Proposal:
+    from data_gen.teachers.llm import LlmTeacher
+
+    config = config_of(method="astp").teacher
+    assert config is not None
+    teacher = LlmTeacher(config, Model(parrot))
+    view = teacher.view(session)
+    view.last, view.state, view.cart = session.last, session.state, dict(session.cart)
+    view.sale_price = session.sale_price
+    return teacher.accept(session, view, player, Generation(answer), reader_of(session))
+
+
+def test_a_price_haggled_by_a_teacher_must_be_the_one_code_comes_to(frontier):
+    write(frontier, "axes", replace(offer(("Sharp Axe", 4)), say="__PRICE__"))
+    cart, line = dict(frontier.cart), "would you take 100?"
+    floor = resolve(
+        frontier, Proposal("OFFER_SELL", "NEGOTIATE", "", bid=100), guarded=True
+    ).sale_price
+    assert floor is not None and floor < 520
+    lowered = full(
+        frontier, "NEGOTIATE", f"I can let you have it for {floor:.0f} gold.", cart, floor
+    )
+    proposal = accepted(frontier, lowered, line)
+    assert (proposal.bid, proposal.say) == (100, "I can let you have it for __PRICE__ gold.")
+    held = full(frontier, "NEGOTIATE", "It is 520 gold and stays 520 gold.", cart, 520)
+    with pytest.raises(Rejected) as caught:
+        accepted(frontier, held, line)
+    assert caught.value.reason == "outcome"
+
+
+@pytest.mark.parametrize(
+    ("state", "say", "changes", "sale", "reason"),
+    [
+        ("FINAL_CHECK", "So 520 gold, yes?", {}, 500, "ledger"),
+        ("FINAL_CHECK", "So 390 gold, yes?", {"weapon_05": 3}, 390, "ledger"),
+        ("OFFER_SELL", "That is 100 gold.", {}, 100, "floor"),
+        ("COMMIT_SALE", "Sold for 520 gold.", {}, 520, "critical"),
+        ("OFFER_SELL", "That is 77 gold, or __PRICE__.", {}, 520, "numbers"),
+    ],
+)
+def test_a_full_answer_is_taken_at_its_word_and_checked(
+    frontier, state, say, changes, sale, reason
+):
+    write(frontier, "axes", replace(offer(("Sharp Axe", 4)), say="__PRICE__"))
+    (axe,) = frontier.cart
+    cart = {axe: next(iter(changes.values()), 4)}
+    with pytest.raises(Rejected) as caught:
+        accepted(frontier, full(frontier, state, say, cart, sale), "all right")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ["teacher", "rewriter"])
+def test_the_small_model_teaches_over_the_openai_protocol(tmp_path: Path, role):
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("openai")
+    from serving.openai_server import openai_server
+
+    try:
+        gguf = resolve_base().gguf_path
+    except (HaggleError, ImportError) as error:
+        pytest.skip(f"no base model here: {error}")
+    with openai_server(EngineConfig(engine="llamacpp", gguf=gguf, parallel=2)) as url:
+        path = tmp_path / "small.yaml"
+        serve = {"engine": "openai", "model": "small", "parallel": 2, "openai": {"base_url": url}}
+        path.write_text(yaml.safe_dump(serve), encoding="utf-8")
+        roles: dict[str, dict[str, Any]] = {
+            "teacher": {"engine": str(path), "guard": "state", "max_attempts": 2},
+            "rewriter": {"engine": None, "rewriter": {"engine": str(path), "max_attempts": 1}},
+        }
+        source = open_source(config_of({"items": [4, 5]}, **roles[role]))
+        try:
+            (row,) = source.rows("train", [0])
+            report = source.report()
+        finally:
+            source.close()
+    counted = report[role]
+    assert counted["accepted"] + sum(counted["given_up"].values()) == counted["turns"] > 0
+    assert counted["completion_tokens"] > counted["answers"] > 0
+    assert row["turns"] and all("__" not in turn["npc_dialogue"] for turn in row["turns"])
+    assert report["engines"]["small"]["answers"] == counted["answers"]

@@ -1,0 +1,101 @@
+"""Turns of a data set answered with their true history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from data_gen.corpus_io import corpus_rows
+from eval.turns import run_turns, sample_turns, turns_of
+from haggle.engine import Generation, GenerationRequest
+from haggle.errors import HaggleError
+
+
+class Memory:
+    """An engine that knows the right answers, but for every `worse`-th one."""
+
+    name = "memory"
+
+    def __init__(self, path: Path, worse: int = 0) -> None:
+        self.model = f"memory-{worse}"
+        self.worse = worse
+        self.asked = 0
+        self.right = {json.dumps(t["messages"]): t["right"] for t in turns_of(path, "test")}
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        answers = []
+        for request in requests:
+            self.asked += 1
+            assert request.constraint is None and request.temperature == 0
+            text = self.right[json.dumps([asdict(m) for m in request.messages])]
+            bad = self.worse and self.asked % self.worse == 0
+            answers.append(Generation("oops" if bad else text))
+        return answers
+
+    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "test.jsonl"
+    rows = [row for _, row in zip(range(12), corpus_rows("test"), strict=False)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_model_that_knows_every_answer_has_full_marks(dataset, tmp_path):
+    metrics = run_turns(dataset, Memory(dataset), tmp_path, n=40, progress=False)
+    for measure in ("valid_json", "last", "state", "cart", "bid", "joint"):
+        assert metrics[measure]["value"] == 1, measure
+    assert metrics["n"] == 40 and set(metrics["by"]["teacher"]) == {"corpus"}
+    assert sum(part["n"] for part in metrics["by"]["goal_state"].values()) == 40
+    assert (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").count("\n") == 40
+
+
+def test_wrong_answers_are_counted(dataset, tmp_path):
+    metrics = run_turns(dataset, Memory(dataset, worse=4), tmp_path, n=40, progress=False)
+    assert metrics["joint"]["passed"] == metrics["valid_json"]["passed"] == 30
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(dataset, tmp_path):
+    class Dying(Memory):
+        def generate(self, requests):
+            if self.asked >= 16:
+                raise KeyboardInterrupt
+            return super().generate(requests)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_turns(dataset, Dying(dataset), tmp_path, n=40, progress=False)
+    engine = Memory(dataset)
+    assert run_turns(dataset, engine, tmp_path, n=40, progress=False)["joint"]["value"] == 1
+    assert engine.asked == 24
+
+
+def test_answers_of_another_model_are_not_taken_for_this_ones(dataset, tmp_path):
+    run_turns(dataset, Memory(dataset, worse=2), tmp_path, n=10, progress=False)
+    engine = Memory(dataset)
+    run_turns(dataset, engine, tmp_path, n=10, progress=False)
+    assert engine.asked == 10
+
+
+def test_the_sample_is_the_seeds_and_has_no_turn_twice(dataset):
+    one, two = (sample_turns(dataset, "test", 30, seed) for seed in (1, 2))
+    assert one == sample_turns(dataset, "test", 30, 1) and one != two
+    assert len({turn["id"] for turn in one}) == 30
+    everything = list(turns_of(dataset, "test"))
+    assert sample_turns(dataset, "test", 10_000, 0) == everything
+
+
+def test_a_data_set_without_turns_is_an_error(tmp_path):
+    path = tmp_path / "test.jsonl"
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(HaggleError):
+        sample_turns(path, "test", 5, 0)
