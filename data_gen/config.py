@@ -21,8 +21,10 @@ class DataConfig(Record):
     `train` and `test` are numbers of dialogues, `shard` how many go into one file. `items` bounds
     how many items a shop sells, `invented` is the share of names with a made-up word,
     `recommendation` the share of scenario 2, `corpus` how many times the hand-written dialogues of
-    a split go in, `noise` the strength of the typing noise (0 none, 1 a slip in ten words). With a
-    `teacher` a model answers, or rephrases, in place of the oracle; with a `player` a model shops.
+    a split go in, `noise` the strength of the typing noise (0 none, 1 a slip in ten words),
+    `drills` the share of dialogues whose player cannot stop changing the cart: exercises in what is
+    hardest, many orders to a price list. With a `teacher` a model answers, or rephrases, in place
+    of the oracle; with a `player` a model shops.
     """
 
     train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
@@ -35,6 +37,7 @@ class DataConfig(Record):
     corpus: Annotated[int, Field(ge=0, le=100)] = 0
     method: str = DEFAULT_METHOD
     noise: Annotated[float, Field(ge=0, le=3)] = 0.3
+    drills: Annotated[float, Field(ge=0, le=1)] = 0.0
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
 

@@ -144,6 +144,8 @@ def _alone(out: Path) -> Iterator[None]:
             where=str(out),
             hint="wait for it, or choose another --out",
         ) from None
+    except NotImplementedError:
+        pass  # a network file system without locks
     try:
         yield
     finally:

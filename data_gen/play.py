@@ -91,10 +91,12 @@ def start_play(
     method: Method,
     prefix: str = "",
     noise: float = 0.0,
+    restless: float = 0.0,
 ) -> Play:
     """A dialogue whose player is fixed by the seed (as the papers fix the first utterance)."""
     rng = random.Random(f"{scenario}/{seed}/{split}")
-    player = ScriptedPlayer(shop, scenario, rng, split, sample_profile(rng, split), noise)
+    profile = sample_profile(rng, split, restless)
+    player = ScriptedPlayer(shop, scenario, rng, split, profile, noise)
     return Play(
         id=f"{prefix}{scenario}-{seed:06d}",
         seed=seed,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, Protocol
 
 from data_gen.config import DataConfig
@@ -23,6 +22,7 @@ from haggle.scripted import NullEngine
 from haggle.storage import dumps
 
 ORACLE = "oracle"
+RESTLESS = 0.8  # of a drill's lines with something in the cart, how many change it
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
 
 
@@ -109,8 +109,10 @@ def start_dialogue(config: DataConfig, split: Split, index: int, attempt: int = 
     shop = sample_shop(rng, split, config.items, config.invented)
     scenario = SCENARIOS[1] if rng.random() < config.recommendation else SCENARIOS[0]
     seed = rng.randrange(2**31)
+    restless = RESTLESS if config.drills and rng.random() < config.drills else 0.0
+    prefix = f"{split}-{index}-"
     return start_play(
-        shop, scenario, seed, split, get_method(config.method), f"{split}-{index}-", config.noise
+        shop, scenario, seed, split, get_method(config.method), prefix, config.noise, restless
     )
 
 
@@ -125,7 +127,7 @@ def to_row(play: Play, dialogue: Dialogue, teacher: str = ORACLE) -> dict[str, A
         "method": dialogue.method,
         "player": dialogue.player,
         "teacher": teacher,
-        "messages": [asdict(message) for message in play.all_messages()],
+        "messages": [{"role": m.role, "content": m.content} for m in play.all_messages()],
         "turns": [
             {
                 "player": turn.player,

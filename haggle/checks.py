@@ -18,6 +18,7 @@ _WORDS = (
 ).split()
 _SPELLED = "|".join(_WORDS)
 _TOLERANCE = 0.005
+_DIGIT = re.compile(r"\d")
 
 
 def numbers_in(text: str) -> list[float]:
@@ -107,14 +108,18 @@ def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float
         known |= {
             round(p, 2) for p in (details.original_price, details.sale_price) if p is not None
         }
-    for item in world.items:
-        if item.item_name.casefold() in text.casefold() or priced:
-            known |= {round(n, 2) for n in numbers_in(item.item_name)}
-        if not priced and item.for_sale and item.item_name.casefold() in text.casefold():
-            known.add(round(item.price or 0, 2))
     unit = re.escape(world.currency)
     if re.search(rf"\b(?:{_SPELLED})\s+{unit}", text, re.IGNORECASE):
         return False
+    if not _DIGIT.search(text):
+        return True
+    said = text.casefold()
+    for item in world.items:
+        named = item.item_name.casefold() in said
+        if (named or priced) and _DIGIT.search(item.item_name):
+            known |= {round(n, 2) for n in numbers_in(item.item_name)}
+        if named and not priced and item.for_sale:
+            known.add(round(item.price or 0, 2))
     if priced:
         spoken = numbers_in(text)
     else:

@@ -49,6 +49,7 @@ TRAINER_DEFAULTS: dict[str, Any] = {
     "weight_decay": 0.0,
     "max_grad_norm": 1.0,
     "gradient_checkpointing": False,
+    "ddp_find_unused_parameters": False,
     "logging_steps": 10,
     "save_steps": 50,
     "save_total_limit": 2,
@@ -69,6 +70,7 @@ class TrainConfig(Record):
     """One supervised fine-tuning run.
 
     `max_length` in tokens of a whole dialogue; `overlong` says what happens beyond it.
+    `start_from` is the directory of an adapter whose weights the run begins with.
     `quantization` holds the frozen weights in four bits (QLoRA; on a GPU only).
     `spoken_weight` is the loss weight of the spoken line against 1 for the decision.
     `max_minutes` bounds the training time of the run, over all its resumptions.
@@ -77,6 +79,7 @@ class TrainConfig(Record):
     base: str = DEFAULT_BASE
     dataset: Path
     output_dir: Path
+    start_from: Path | None = None
     seed: int = 0
     lora: LoraSettings = LoraSettings()
     full_finetuning: bool = False

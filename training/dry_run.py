@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,10 +72,6 @@ class DryRun:
     reload_difference: float
     seconds: float
     estimate: str
-
-    def describe(self) -> dict[str, Any]:
-        """The figures for a table."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def dry_run(

@@ -43,6 +43,7 @@ class Estimate:
     fixed_gib: float
     batch_gib: float
     flop_per_token: float
+    on_cpu: bool = True
 
     @property
     def cpu_hours(self) -> float:
@@ -54,10 +55,11 @@ class Estimate:
 
     def describe(self) -> str:
         """One line for people."""
+        cpu = f"{self.cpu_hours:.1f} h on two CPU cores, " if self.on_cpu else ""
         return (
             f"{self.parameters / 1e6:,.0f} M parameters, {self.trained / 1e6:,.1f} M trained; "
             f"{self.fixed_gib:.1f} GiB and {self.batch_gib:.1f} GiB for each 1,000 tokens in a "
-            f"batch; a million tokens: {self.cpu_hours:.1f} h on two CPU cores, "
+            f"batch; a million tokens: {cpu}"
             f"{self.gpu_minutes:.1f} min on a GPU at {GPU_FLOPS / 1e12:.0f} TFLOP/s"
         )
 
@@ -76,7 +78,10 @@ def estimate(config: TrainConfig, shape: Mapping[str, Any]) -> Estimate:
         fixed = 16.0 * whole.trained  # float32: weight, gradient, two moments
     else:
         parameters -= whole.trained
-        fixed = (NF4_BYTES if config.quantization else 2.0) * parameters + 16.0 * whole.trained
+        fixed = 2.0 * parameters + 16.0 * whole.trained
+        if config.quantization:  # linear layers alone
+            linear = parameters - shape["vocab_size"] * shape["hidden_size"]
+            fixed -= (2.0 - NF4_BYTES) * linear
     kept, flop = whole.kept, whole.forward + whole.backward
     if config.trainer.get("gradient_checkpointing"):
         # Each layer's input stays; one layer at a time is run again for its way back.
@@ -88,6 +93,7 @@ def estimate(config: TrainConfig, shape: Mapping[str, Any]) -> Estimate:
         fixed_gib=PROCESS_GIB + fixed / GIB,
         batch_gib=KEPT_TO_PEAK * kept / GIB * 1000 / LENGTH,
         flop_per_token=flop / LENGTH,
+        on_cpu=config.quantization is None,
     )
 
 

@@ -25,7 +25,7 @@ from training.data import Collator, TokenizedData, read_dialogues, to_columns, t
 from training.failures import explained
 from training.quantization import check_quantization, loading_arguments
 from training.templates import servable_template
-from training.weights import in_bf16, save_model_bf16
+from training.weights import in_bf16, load_adapter, save_model_bf16
 
 if TYPE_CHECKING:
     from peft import LoraConfig
@@ -152,7 +152,7 @@ def build_trainer(
     )
     lora = None if config.full_finetuning else lora_config(config)
     try:
-        return DialogueTrainer(
+        trainer = DialogueTrainer(
             clock=clock,
             model=model,
             args=arguments,
@@ -162,6 +162,9 @@ def build_trainer(
             peft_config=lora,
             callbacks=[RunLog(config.output_dir / METRICS_FILE, clock)],
         )
+        if config.start_from is not None:
+            load_adapter(trainer.model, config.start_from)
+        return trainer
     except ValueError as error:
         if "target modules" in str(error).lower():
             raise HaggleError(

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from haggle.errors import HaggleError
 from haggle.storage import write_json
 
 
@@ -24,6 +25,29 @@ def save_model_bf16(model: Any, directory: Path, state: dict[str, Any] | None = 
     config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     config["dtype"] = str(torch.bfloat16).removeprefix("torch.")
     write_json(directory / "config.json", config)
+
+
+def load_adapter(model: Any, directory: Path) -> None:
+    """Give a PEFT model the adapter weights of `directory`, in place.
+
+    Raises HaggleError when there are none, or when they are those of another shape.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    file = directory / "adapter_model.safetensors"
+    hint = "start_from takes the adapter/ directory of a run with the same base and lora settings"
+    if not file.is_file() or not hasattr(model, "peft_config"):
+        raise HaggleError("no adapter to start from", where=str(directory), hint=hint)
+    try:
+        outcome = set_peft_model_state_dict(model, load_file(file))
+    except RuntimeError as error:
+        message = f"adapter does not fit: {str(error).splitlines()[-1].strip()}"
+        raise HaggleError(message, where=str(directory), hint=hint) from None
+    missing = [name for name in outcome.missing_keys if "lora_" in name]
+    if missing or outcome.unexpected_keys:
+        first = (missing or outcome.unexpected_keys)[0]
+        raise HaggleError(f"adapter does not fit: {first}", where=str(directory), hint=hint)
 
 
 def in_bf16(state: dict[str, Any]) -> dict[str, Any]:

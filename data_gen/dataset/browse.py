@@ -18,6 +18,7 @@ from haggle.dataset import located_rows
 from haggle.errors import HaggleError, nearest
 from haggle.procedure import load_procedure
 from haggle.storage import atomic_write_text
+from haggle.wire import UNLISTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -148,15 +149,16 @@ def view(row: Row) -> View:
     exchanges = []
     for index, turn in enumerate(row["turns"]):
         items, price = notes[index + 1] if index + 1 < len(notes) else ([], "")
+        raw = answers[index] if len(answers) == len(row["turns"]) else ""
         exchanges.append(
             Exchange(
                 player=turn["player"],
                 act=turn.get("act") or "",
                 last=turn.get("last") or "start",
                 state=turn["state"],
-                cart=_cart(turn.get("cart"), items, price, names),
+                cart=_cart(turn.get("cart"), items or _asked(raw), price, names),
                 npc=turn["npc_dialogue"],
-                raw=answers[index] if len(answers) == len(row["turns"]) else "",
+                raw=raw,
             )
         )
     return View(
@@ -182,8 +184,18 @@ def _note(text: str) -> tuple[list[Any], str]:
     return (items, price) if isinstance(items, list) else ([], "")
 
 
+def _asked(raw: str) -> list[Any]:
+    """What a compact answer puts into the cart, without what is not sold."""
+    try:
+        answer = json.loads(raw)
+    except ValueError:
+        return []
+    cart = answer.get("cart") if isinstance(answer, dict) else None
+    return [line for line in cart or () if not str(line[0]).startswith(UNLISTED)]
+
+
 def _cart(text: Any, items: list[Any], price: str, names: dict[str, str]) -> str:
-    """`2 x Rope, 1 x Lantern = 80`. Ids have names once a ledger note has told them."""
+    """`2 x Rope, 1 x Lantern = 80`. Ids have names once a note or an answer has told them."""
     try:
         cart = json.loads(text) if isinstance(text, str) else {}
     except ValueError:

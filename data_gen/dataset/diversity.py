@@ -94,7 +94,7 @@ class NGrams:
     def __init__(self) -> None:
         self.words = 0
         self.lines = 0
-        self.different = KeySet()
+        self.line_keys = KeySet()
         self.marks: dict[int, dict[int, float]] = {}
         self._next_mark = 1000
         self._ids: dict[str, int] = {}
@@ -116,7 +116,7 @@ class NGrams:
         self._pending.append(0)  # no n-gram goes over the end of a line
         self.lines += 1
         self.words += len(found)
-        self.different.add(text_key(" ".join(found)))
+        self.line_keys.add(text_key(" ".join(found)))
         if self.words >= self._next_mark:
             self.marks[self._next_mark] = self.distinct()
             self._next_mark = _after(self._next_mark)
@@ -137,7 +137,7 @@ class NGrams:
     @property
     def repeats(self) -> int:
         """How many lines were there before, but for casing and punctuation."""
-        return self.lines - len(self.different)
+        return self.lines - len(self.line_keys)
 
     def distinct(self) -> dict[int, float]:
         """Distinct-1, -2 and -3 of the lines so far; 0 where there is no n-gram."""

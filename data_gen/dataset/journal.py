@@ -23,10 +23,14 @@ REPORT = ".report.json"
 
 
 class Meter:
-    """A source whose report is taken in parts, each what was added since the last."""
+    """A source whose report is taken in parts, each what was added since the last.
+
+    `recalled` counts the rows that came from a journal instead.
+    """
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.recalled = 0
         self._taken: Report = {}
 
     def take(self) -> Report:
@@ -63,6 +67,7 @@ def journalled_rows(
             continue
         last = number
         report = total(report, line["report"])
+        meter.recalled += 1
         yield row
     left = [index for index in indices if index > last]
     if left:

@@ -61,8 +61,8 @@ class Lines(Record):
     """How varied the lines of one side are.
 
     `distinct` is distinct-1, -2 and -3 (different n-grams by all n-grams), `different` the numbers
-    of different ones; `distinct_at` is `distinct` after so many words, to compare data sets of other
-    sizes. `repeated` are lines that were there before but for casing and punctuation.
+    of different ones; `distinct_at` is `distinct` after so many words, to compare data sets of
+    other sizes. `repeated` are lines that were there before but for casing and punctuation.
     `self_bleu` (0 to 100) is of `self_bleu_sample` lines.
     """
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, cast
 
 from data_gen.dataset.shards import Job, Shard, Worker
 from haggle.errors import HaggleError
@@ -82,8 +82,7 @@ class _Crew:
                 self._hire()
             while self.hands:
                 for pipe in wait(list(self.hands)):
-                    assert isinstance(pipe, Connection)
-                    self._hear(pipe)
+                    self._hear(cast(Connection, pipe))
         finally:
             self._dismiss()
         return self.made
@@ -135,12 +134,16 @@ class _Crew:
         self.advance(-hand.ticked)
         self.deaths[shard] += 1
         if self.deaths[shard] == TRIES:
-            name = shard.path(self.job.out).name
+            name, code = shard.path(self.job.out).name, hand.process.exitcode
+            killed = code is not None and code < 0
             raise HaggleError(
-                f"{TRIES} workers died on {name}, the last with exit code {hand.process.exitcode}",
+                f"{TRIES} workers died on {name}, the last with exit code {code}",
                 where=str(self.job.out),
                 hint="too little memory? run the same command again with fewer --workers; "
-                "finished shards are kept",
+                "finished shards are kept"
+                if killed
+                else "its own message stands above; a script that generates with several workers "
+                "needs `if __name__ == '__main__':`",
             )
         self.todo.appendleft(shard)
         self._hire()

@@ -83,12 +83,15 @@ class Worker:
     def make(self, shard: Shard, tick: Tick = lambda _: None) -> int:
         """Write the shard's files that are missing; returns how many dialogues were made for it.
 
-        `tick` is told how many dialogues have been made since it was last called.
+        Those in its journal were made before. `tick` is told how many dialogues have been written
+        since it was last called.
         """
         made, out = 0, self.job.out
         path = shard.path(out)
         if not path.exists():
+            recalled = self._recalled()
             made = write_parquet(path, _ticking(self._rows(shard), tick))
+            made -= self._recalled() - recalled
         lines = shard.path(out, ".jsonl")
         if self.job.jsonl and not lines.exists():
             write_jsonl(lines, iter_rows(path))
@@ -100,6 +103,9 @@ class Worker:
         meter, journal = self._open(), unfinished(self.job.out) / shard.path(self.job.out).stem
         rows = reported_rows if self.job.config.scripted else journalled_rows
         return rows(meter, shard.split, _numbers(shard), journal)
+
+    def _recalled(self) -> int:
+        return self._meter.recalled if self._meter else 0
 
     def _open(self) -> Meter:
         if self._meter is None:

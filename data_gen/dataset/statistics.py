@@ -129,12 +129,12 @@ def _held_out(tallies: dict[str, Tally]) -> HeldOut | None:
     if not {"train", "test"} <= set(tallies):
         return None
     train, test = tallies["train"], tallies["test"]
-    lines = test.player.different
+    lines = test.player.line_keys
     return HeldOut(
         shops=test.shops.shared_with(train.shops),
         genres=sorted(set(test.genres) & set(train.genres)),
         voices=sorted(set(test.voices) & set(train.voices)),
-        player_lines=lines.shared_with(train.player.different) / max(1, len(lines)),
+        player_lines=lines.shared_with(train.player.line_keys) / max(1, len(lines)),
         dialogues=test.dialogue_keys.shared_with(train.dialogue_keys),
         acts_in_test_only=sorted(set(test.acts) - set(train.acts)),
     )

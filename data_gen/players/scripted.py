@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from data_gen.acts import Act, Spoken
 from data_gen.language.phrasebook import Split
@@ -38,13 +38,17 @@ class Temper:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Who a player is: voice, temper, patience in rounds, purse as a share of the list price."""
+    """Who a player is: voice, temper, patience in rounds, purse as a share of the list price.
+
+    `restless` is the chance that whatever lies in the cart is changed once more.
+    """
 
     voice: str = "plain"
     temper: Temper = Temper()
     patience: int = MAX_ROUNDS
     purse: float = 1.0
     sellable: float = 0.85
+    restless: float = 0.0
 
 
 def sample_temper(rng: random.Random) -> Temper:
@@ -63,15 +67,19 @@ def sample_temper(rng: random.Random) -> Temper:
     )
 
 
-def sample_profile(rng: random.Random, split: Split) -> Profile:
+def sample_profile(rng: random.Random, split: Split, restless: float = 0.0) -> Profile:
     """A random player of the split's voices."""
-    return Profile(
+    profile = Profile(
         voice=rng.choice(voices_of(split)),
         temper=sample_temper(rng),
         patience=rng.choice((7, 9, 10, 11, MAX_ROUNDS, MAX_ROUNDS)),
         purse=rng.choice((0.7, 0.8, 0.9, 1.0, 1.0, 1.2, 2.0)),
         sellable=rng.choice((0.7, 0.85, 0.95, 1.0)),
     )
+    if not restless:
+        return profile
+    steady = replace(profile.temper, attack=0.0, leave=0.0, rude=0.0, after_sale=1.0)
+    return replace(profile, temper=steady, patience=MAX_ROUNDS, restless=restless)
 
 
 class ScriptedPlayer:
@@ -175,6 +183,8 @@ class ScriptedPlayer:
     def _with_cart(self, session: Session) -> Spoken:
         rng, temper = self.rng, self.profile.temper
         at_review = session.last == "FINAL_CHECK"
+        if rng.random() < self.profile.restless:
+            return self._change(changes.REVIEW_CHANGES if at_review else changes.CHANGES, session)
         if session.state in {"CASUAL", "SHOW_ITEMS"}:
             if rng.random() < 0.75:
                 return self._return(session, at_review)

@@ -274,9 +274,12 @@ def _complete(session: Session, state: State, resolved: Resolved, text: str) -> 
             raise Rejected("no_price", f"it must name the total, as {placeholders.PRICE}")
         if not resolved.notes and _REMARK.search(text):
             raise Rejected("remark", "it spoke of something not sold or not in stock")
-    before_critical = {n for c in session.procedure.critical for n in c.only_after}
-    if resolved.response.state in before_critical and "?" not in text:
+    asks = {name for critical in session.procedure.critical for name in critical.only_after}
+    sold = {critical.state for critical in session.procedure.critical}
+    if resolved.response.state in asks and "?" not in text:
         raise Rejected("no_question", "it must end with a question that asks to confirm")
+    if resolved.response.state in sold and "?" in text:
+        raise Rejected("question", "the sale is done: it must not ask anything any more")
 
 
 def _runs(text: str, mentions: Sequence[Mention]) -> list[list[Mention]]:

@@ -106,7 +106,7 @@ CLASSES["pointing"] = _words(
 )
 _FOREIGN: dict[str, re.Pattern[str]] = {
     "asks for goods": _words(
-        r"(?:do|have|would|might) you (?:\w+ )?(?:have|sell|stock|carry|got)|show me|"
+        r"(?:do|have|would|might) you (?:\w+ )?(?:have|sell(?! me)|stock|carry|got)|show me|"
         r"what (?:do|have|would) you|which (?:one|of|is|would)|recommend\w*|suggest\w*|"
         r"how much (?:is|are|for)|what[’']?s the price|how many"
     ),
@@ -115,8 +115,8 @@ _FOREIGN: dict[str, re.Pattern[str]] = {
         r"everything)|call (?:it|the whole \w+) off|changed my mind|start over"
     ),
     "leaves": _words(
-        r"goodbye|farewell|bye|see you|i[’']?m (?:leaving|off)|must (?:be )?(?:go|going)|"
-        r"good ?night"
+        r"goodbye|farewell|bye|see you|i[’']?m leaving|i[’']?m off(?! to)|good ?night|"
+        r"must (?:be )?(?:go|going)"
     ),
     "haggles": _words(
         r"discount\w*|cheaper|lower (?:the |your |that )?price|come down|knock|better price|haggle|"
@@ -133,7 +133,7 @@ _KEPT: dict[Kind, tuple[str, ...]] = {
     "haggle": ("dealing", "percent", "off", "each", "half", "double"), "thanks": ("thanks",),
     "leave": ("farewell",), "clear": ("calling off",),
     "order": ("all", "half", "double", "both", "each", "cheap", "dear", "first", "second", "third",
-              "last", "same", "pointing"),
+              "last", "same"),
 }  # fmt: skip
 _MAY_GAIN: dict[Kind, tuple[str, ...]] = {
     "agree": ("buys",), "order": ("buys",), "clear": ("calls off",), "leave": ("leaves",),
@@ -151,13 +151,16 @@ _CHANGED = ("only", "swap", "set", "add", "remove")
 _MAY_AGREE = frozenset(("agree", "order", "clear", "greet", "smalltalk", "thanks"))
 
 
-def check_marks(old: str, new: str, act: Act) -> None:
-    """Raise Rejected when a player's line has lost a mark of its act, or gained another's."""
+def check_marks(old: str, new: str, act: Act, named: bool) -> None:
+    """Raise Rejected when a player's line has lost a mark of its act, or gained another's.
+
+    `named` is whether it names items, and so need not point at any.
+    """
     old, new = IDIOMS.sub(" ", old), IDIOMS.sub(" ", new)
     _check_yes_and_no(old, new, act.kind)
     kept = _KEPT.get(act.kind, ())
-    if act.changed and act.kind == "order":
-        kept += _CHANGED
+    if act.kind == "order":
+        kept += (() if named else ("pointing",)) + (_CHANGED if act.changed else ())
     for name in kept:
         word = CLASSES[name].search(old)
         if word and not CLASSES[name].search(new):

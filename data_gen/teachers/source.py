@@ -133,15 +133,18 @@ class LlmSource:
         return Outcome(self._row(play, tally), tally)
 
     def _row(self, play: Play, tally: Tally) -> dict[str, Any]:
-        """The row of a finished dialogue, with who wrote it."""
+        """The row of a finished dialogue, with who wrote any of it."""
         dialogue = play.dialogue(WRITER)
         if "player" in self._names:
             player = f"llm-{public_model(self._engine('player'))}"
             dialogue = dialogue.model_copy(update={"player": player})
-        teachers = [self._engine("teacher").name] if "teacher" in self._names else []
-        if "rewriter" in self._names and tally.role("rewriter").accepted:
-            teachers.append(f"rewriter:{self._engine('rewriter').name}")
-        return to_row(play, dialogue, "+".join(teachers) or ORACLE)
+        marks: dict[Role, str] = {"teacher": "", "rewriter": "rewriter:"}
+        writers = [
+            mark + self._engine(role).name
+            for role, mark in marks.items()
+            if role in self._names and tally.role(role).accepted
+        ]
+        return to_row(play, dialogue, "+".join(writers) or ORACLE)
 
 
 def _engine_names(config: DataConfig) -> dict[Role, str]:

@@ -47,7 +47,7 @@ def check_player(old: str, new: str, act: Act, reader: Reader, currency: str) ->
     if was.values != now.values:
         raise Rejected("number", "every number has to stay, and none may be added")
     _check_currency(old, new, currency)
-    check_marks(old, new, act)
+    check_marks(old, new, act, named=bool(was.mentions))
     if act.kind == "recommend" and _purpose(old) and not _purpose(old) & _purpose(new):
         raise Rejected("act", "it has to name the same purpose")
 
@@ -129,7 +129,8 @@ def _check_currency(old: str, new: str, currency: str) -> None:
 
 _COMMON = frozenset(
     "could would should please something anything recommend suggest advise looking needed going "
-    "things stuff which where there their these those about might merchant trader".split()
+    "things stuff helps helpful helping useful advice works which where there their these those "
+    "about might merchant trader".split()
 )
 
 

@@ -54,6 +54,12 @@ def train(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do not resume from a checkpoint.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="One step and a checkpoint, then stop; fetches nothing.")
+    ] = False,
+    tiny: Annotated[
+        bool, typer.Option("--tiny", help="In a dry run: tiny random weights of the architecture.")
+    ] = False,
 ) -> None:
     """Fit a small model to the dialogues with LoRA; resumes."""
     from haggle.dataset import dataset_files
@@ -63,6 +69,13 @@ def train(
     changes = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
     loaded = load_train_config(_config("train", config))
     loaded = loaded.model_copy(update={k: v for k, v in changes.items() if v is not None})
+    if tiny and not dry_run:
+        raise HaggleError("goes with --dry-run alone", where="--tiny")
+    if dry_run:
+        from training.dry_run import dry_run as rehearse
+
+        print_table("dry run", rehearse(loaded, tiny=tiny, echo=typer.echo))
+        return
     dataset_files(loaded.dataset)  # a missing one is told before a model is loaded
     print_table("trained", run(loaded, resume=not fresh))
 

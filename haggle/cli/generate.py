@@ -25,6 +25,7 @@ def generate(
     """Write labelled trading dialogues as sharded Parquet; resumes."""
     from data_gen.generate import generate as run
     from data_gen.generate import override
+    from data_gen.teachers.report import readable
     from haggle.cli import located, print_table
     from haggle.config import named_config
     from haggle.methods import get_method
@@ -35,4 +36,7 @@ def generate(
     with located(str(path)):
         get_method(loaded.method)
     summary = run(loaded, out, workers=workers, runner=runner, jsonl=jsonl, progress=not quiet)
-    print_table("generated", summary)
+    report = summary["report"]
+    shown = {k: summary[k] for k in ("splits", "made_now", "seconds", "dialogues_per_second")}
+    shown |= {k: report[k] for k in ("redrawn",) if k in report}
+    print_table("generated", shown | dict(readable(report)))

@@ -77,8 +77,7 @@ class RemoteEngine(ABC):
         Raises HaggleError when a request is refused, or gets no answer in all attempts. The others
         under way are then still waited for, so that the cache has them.
         """
-        if self._closed:
-            raise HaggleError("the engine was closed", where=self.name)
+        self._running()
         return _Batch(requests, self._answer).run(self.config.parallel)
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
@@ -86,6 +85,7 @@ class RemoteEngine(ABC):
 
         Attempts are repeated only as long as nothing was yielded. Raises HaggleError.
         """
+        self._running()
         body = self._body(request)
         key = self._request_key(body)
         if (kept := self._kept(key)) is not None:
@@ -132,6 +132,10 @@ class RemoteEngine(ABC):
     @abstractmethod
     def _close_client(self) -> None:
         """Close the connections."""
+
+    def _running(self) -> None:
+        if self._closed:
+            raise HaggleError("the engine was closed", where=self.name)
 
     def _answer(self, request: GenerationRequest, stop: threading.Event) -> Generation:
         body = self._body(request)

@@ -137,6 +137,14 @@ def test_carts_are_shown_by_name_and_price_as_the_ledger_has_them(rows) -> None:
                 assert f"{number} x {name}" in exchange.cart
 
 
+def test_a_cart_made_in_the_last_round_is_shown_by_name_too() -> None:
+    asked = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",9],["?elven sword",1]],"say":"x"}'
+    last = {"messages": [{"role": "user", "content": "cart []\nplayer: nine axes"},
+                         {"role": "assistant", "content": asked}],
+            "turns": [{"player": "nine axes", "state": "OFFER_SELL", "npc_dialogue": "x", "cart": '{"axe_01":3}'}]}  # fmt: skip
+    assert view(last).exchanges[0].cart == "3 x Sharp Axe"
+
+
 def test_a_row_of_another_format_is_shown_as_far_as_it_goes(rows) -> None:
     bare = {"messages": [{"role": "user", "content": "hello"}],
             "turns": [{"player": "hi", "state": "CASUAL", "npc_dialogue": "Hm.", "cart": "{oops"}]}  # fmt: skip

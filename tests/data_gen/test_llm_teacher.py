@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from data_gen.config import DataConfig
+from data_gen.generate import generate
 from data_gen.language.mentions import Names
 from data_gen.sources import make_dialogue, open_source, start_dialogue, to_row
 from data_gen.teachers.asking import Rejected
@@ -24,6 +25,7 @@ from data_gen.teachers.report import readable
 from data_gen.teachers.source import LlmSource
 from data_gen.worlds import shop_of
 from haggle.config import CONFIGS, parse
+from haggle.dataset import iter_rows
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
 from haggle.ledger import total as total_price
@@ -216,7 +218,13 @@ def test_unusable_answers_are_counted_by_reason(answer, reason):
     turns = len(oracle_rows()[0]["turns"])
     assert teacher["rejected"] == {reason: 3 * turns}
     assert teacher["given_up"] == {"oracle stood in": turns}
-    assert [without_teacher(row) for row in rows] == [without_teacher(oracle_rows()[0])]
+    assert rows == [oracle_rows()[0]]  # and nobody else is named as its writer
+
+
+def test_what_stands_around_the_json_does_not_matter():
+    source = source_of(Model(lambda r: f"Sure!\n```json\n{parrot(r)}\n```"))
+    rows = list(source.rows("train", range(3)))
+    assert [without_teacher(r) for r in rows] == [without_teacher(r) for r in oracle_rows()[:3]]
 
 
 def test_a_dialogue_may_be_dropped_instead():
@@ -351,6 +359,30 @@ def test_a_config_opens_the_source_and_a_misspelt_engine_is_told_at_once(tmp_pat
         open_source(config_of(engine="openay"))
 
 
+def test_a_run_that_an_engine_ended_goes_on_where_it_stopped(tmp_path: Path):
+    spoken = [
+        [m["content"] for m in row["messages"] if m["role"] == "assistant"] for row in oracle_rows()
+    ]
+    path = tmp_path / "said.yaml"
+    config = config_of({"train": 6}, engine=str(path), concurrency=1)
+
+    def run(answers: list[str]) -> dict[str, Any]:
+        serve = {"engine": "scripted", "scripted": {"answers": answers}}
+        path.write_text(yaml.safe_dump(serve), encoding="utf-8")
+        return generate(config, tmp_path / "out", progress=False)
+
+    with pytest.raises(HaggleError, match="no answer left"):
+        run([*spoken[0], *spoken[1], spoken[2][0]])
+    summary = run(
+        [a for answers in spoken[2:6] for a in answers]
+    )  # an answer too few or too many would show
+    rows = list(iter_rows(tmp_path / "out"))
+    assert [without_teacher(r) for r in rows] == [without_teacher(r) for r in oracle_rows()[:6]]
+    assert summary["report"]["dialogues"] == {"finished": 6}
+    teacher = summary["report"]["teacher"]
+    assert teacher["turns"] == teacher["accepted"] == sum(len(row["turns"]) for row in rows)
+
+
 @pytest.mark.parametrize("name", ["llm_teacher", "rewriter"])
 def test_the_shipped_configs_name_engines_that_exist(name):
     from data_gen.config import load_data_config
@@ -434,6 +466,7 @@ def test_goods_on_show_become_placeholders_again(frontier, say, kept):
         ("OFFER_SELL", "__PRICES__ and so __PRICE__ gold.", "placeholder"),
         ("OFFER_SELL", "__PRICE__ gold <|im_end|>", "markup"),
         ("FINAL_CHECK", "Good, __CART__ for __PRICE__ gold it is.", "no_question"),
+        ("COMMIT_SALE", "__PRICE__ gold. Do you confirm?", "question"),
         ("CASUAL", "x" * 400, "long"),
     ],
 )

@@ -203,3 +203,17 @@ def test_a_given_world_is_a_shop_too():
     play = start_play(shop_of(named_world("trench_outfitter")), "specific_items", 1, "test", METHOD)
     dialogue = play_oracle(play, Merchant(NullEngine(), "state"))
     assert dialogue.world == "trench_outfitter" and all(not t.failed for t in dialogue.turns)
+
+
+def test_a_drill_is_mostly_changes_of_the_cart_and_without_drills_nothing_differs():
+    def turns(drills: float) -> list[str]:
+        config = DataConfig(drills=drills)
+        made = [make_dialogue(config, "train", index)[1] for index in range(40)]
+        return [str(turn.state) for dialogue in made for turn in dialogue.turns]
+
+    plain, drilled = turns(0), turns(1)
+    assert (
+        drilled.count("OFFER_SELL") / len(drilled) > 0.55 > plain.count("OFFER_SELL") / len(plain)
+    )
+    assert len(drilled) > 1.3 * len(plain)
+    assert set(drilled) >= {"OFFER_SELL", "FINAL_CHECK", "NEGOTIATE"}

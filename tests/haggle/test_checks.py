@@ -122,7 +122,7 @@ def test_in_talk_only_sums_of_money_are_held_to_the_truth(stall, say, true):
     ("player", "contradicts"),
     [
         ("yes", False), ("yes, 230 it is", False), ("2 axes, deal", False), ("deal at 200", True),
-        ("yes for 12", True), ("here are 250", False), ("100% sure", False), ("1,000 times yes", False),
+        ("yes for 12", True), ("here are 250", False), ("100% sure", False), ("200% yes", False), ("1,000 times yes", False),
         ("half now: 115", True),
     ],
 )  # fmt: skip

@@ -17,6 +17,7 @@ import pytest
 
 from haggle import cli
 from haggle.config import ROOT, named_config
+from haggle.dataset import iter_rows
 from haggle.storage import dumps, read_json, read_jsonl
 
 COMMANDS = ("generate", "train", "export", "chat", "eval", "demo")
@@ -228,21 +229,20 @@ def test_a_gguf_cut_off_is_named(folder: Path):
 
 def test_a_directory_of_another_config_is_left_alone(haggle: Run, folder: Path):
     assert haggle("generate --config data.yaml --out out --quiet").code == 0
-    before = (folder / "out" / "train.jsonl").read_bytes()
+    before = (folder / "out" / "train-00000-of-00001.parquet").read_bytes()
     ran = haggle("generate --config data.yaml --out out --quiet --seed 5")
     assert ran.code == 2 and "out: holds data of another config" in ran.err
     assert "choose another --out" in ran.err
-    assert (folder / "out" / "train.jsonl").read_bytes() == before
+    assert (folder / "out" / "train-00000-of-00001.parquet").read_bytes() == before
 
 
 def test_generate_writes_a_labelled_data_set(haggle: Run, folder: Path):
-    ran = haggle("generate --config data.yaml --out out --n 5 --quiet")
+    ran = haggle("generate --config data.yaml --out out --n 5 --workers 1 --jsonl --quiet")
     assert ran.code == 0 and "dialogues 5" in ran.out
-    rows = read_jsonl(folder / "out" / "train.jsonl")
-    assert len(rows) == 5
+    rows = read_jsonl(folder / "out" / "train-00000-of-00001.jsonl")
+    assert len(rows) == 5 and rows == list(iter_rows(folder / "out"))
     assert {"id", "messages", "turns", "world"} <= rows[0].keys()
     assert [m["role"] for m in rows[0]["messages"][:3]] == ["system", "user", "assistant"]
-    assert (folder / "out" / "train.parquet").is_file()
     again = haggle("generate --config data.yaml --out out --n 5 --quiet")
     assert again.code == 0 and "made_now" in again.out
     assert read_json(folder / "out" / "summary.json")["made_now"] == 0

@@ -213,6 +213,8 @@ def test_a_closed_engine_says_so(remote, ask):
     engine.close()
     with pytest.raises(HaggleError, match="was closed"):
         engine.generate([ask("hello")])
+    with pytest.raises(HaggleError, match="was closed"):
+        next(engine.stream(ask("hello")))
 
 
 # --- the request cache

@@ -17,7 +17,7 @@ from haggle.errors import HaggleError
 from haggle.models import resolve_base
 from haggle.storage import read_jsonl
 from training import sft
-from training.config import TrainConfig
+from training.config import LoraSettings, TrainConfig
 from training.data import Collator, read_dialogues, to_columns, tokenize
 from training.sft import build_trainer, last_checkpoint, load_tokenizer, train
 from training.trainer import Clock, supervised_log_probs
@@ -326,3 +326,25 @@ def test_a_base_with_weights_cut_off_is_an_error_that_names_the_file(
     with pytest.raises(HaggleError, match="cut off") as caught:
         train(config.model_copy(update={"base": str(broken)}), echo=quiet)
     assert "model.safetensors" in caught.value.where
+
+
+def test_a_run_can_start_from_the_adapter_of_another(config, tmp_path):
+    first = train(with_trainer(config, max_steps=2), echo=quiet).weights
+    again = config.model_copy(update={"start_from": first, "output_dir": tmp_path / "again"})
+    second = train(with_trainer(again, max_steps=1, learning_rate=0.0), echo=quiet).weights
+    name = "adapter_model.safetensors"
+    one, two = load_file(first / name), load_file(second / name)
+    assert one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"), [("rank", "adapter does not fit"), ("nothing", "no adapter to start")]
+)
+def test_an_adapter_that_does_not_fit_is_told(config, tmp_path, wrong, words):
+    directory = tmp_path / "elsewhere"
+    if wrong == "rank":
+        other = config.model_copy(update={"lora": LoraSettings(r=4), "output_dir": directory})
+        directory = train(with_trainer(other, max_steps=1), echo=quiet).weights
+    again = config.model_copy(update={"start_from": directory, "output_dir": tmp_path / "again"})
+    with pytest.raises(HaggleError, match=words):
+        train(again, echo=quiet)
