@@ -32,11 +32,11 @@ class DataConfig(Record):
     seed: Annotated[int, Field(ge=0)] = 0
     shard: Annotated[int, Field(ge=1, le=100_000)] = 2500
     items: tuple[int, int] = (4, 14)
-    invented: Annotated[float, Field(ge=0, le=1)] = 0.2
+    invented: Annotated[float, Field(ge=0, le=1)] = 0.35
     recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
     corpus: Annotated[int, Field(ge=0, le=100)] = 0
     method: str = DEFAULT_METHOD
-    noise: Annotated[float, Field(ge=0, le=3)] = 0.3
+    noise: Annotated[float, Field(ge=0, le=3)] = 0.4
     drills: Annotated[float, Field(ge=0, le=1)] = 0.0
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None

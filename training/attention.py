@@ -31,10 +31,16 @@ def blocked_attention(
     """Attention as transformers calls it: query (batch, heads, length, width), key and value with
     as many heads or a divisor of it; returns (batch, length, heads, width).
 
-    Hands over to PyTorch's own where it is asked for anything but plain causal attention.
+    A boolean mask (batch, 1, length, length) tells which keys a query may see, none of them later
+    than itself; without one it sees all until itself. Hands over to PyTorch's own where it is asked
+    for anything but that.
     """
     length = query.shape[2]
-    plain = attention_mask is None and dropout == 0.0 and not kwargs.get("sliding_window")
+    visible = attention_mask
+    if visible is not None and (visible.dtype != torch.bool or visible.shape[-2] != length):
+        visible = None
+    known = attention_mask is None or visible is not None
+    plain = known and dropout == 0.0 and not kwargs.get("sliding_window")
     if not plain or length > LONGEST or key.shape[2] != length:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
@@ -59,7 +65,10 @@ def blocked_attention(
         last = min(length, first + BLOCK)
         size = last - first
         scores = torch.matmul(query[:, :, first:last], keys[..., :last])
-        scores[..., first:] += future[:size, :size]
+        if visible is None:
+            scores[..., first:] += future[:size, :size]
+        else:
+            scores = scores.masked_fill(~visible[:, :, first:last, :last], -torch.inf)
         outputs.append(torch.matmul(torch.softmax(scores, -1), value[:, :, :last]))
     return torch.cat(outputs, 2).transpose(1, 2).contiguous(), None
 

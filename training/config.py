@@ -1,37 +1,32 @@
 """What a training run is told: a frozen record read from `configs/train/*.yaml`.
 
-`trainer:` takes TRL's own `SFTConfig` arguments under their own names.
+`method` says how to train. `trainer:` takes the arguments of TRL's own config of that method
+(`SFTConfig`, `DPOConfig`) under their own names.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
 
-from haggle.config import Record, load_config
+from haggle.config import Record, load_config, read_mapping
 from haggle.errors import HaggleError, nearest
 from haggle.models import DEFAULT_BASE
 
 if TYPE_CHECKING:
-    from trl import SFTConfig
+    from trl import DPOConfig, SFTConfig
 
 # Set from the fields of TrainConfig, or fixed because the run's own guarantees rest on them.
-OWNED = {
+OWNED: dict[str, str | None] = {
     "output_dir": "output_dir",
     "seed": "seed",
     "data_seed": "seed",
     "max_length": "max_length",
-    "assistant_only_loss": None,
-    "completion_only_loss": None,
-    "dataset_kwargs": None,
-    "packing": None,
     "padding_free": None,
-    "label_smoothing_factor": None,
-    "loss_type": None,
     "remove_unused_columns": None,
     "train_sampling_strategy": None,
     "push_to_hub": None,
@@ -39,6 +34,19 @@ OWNED = {
     "resume_from_checkpoint": None,
     "ignore_data_skip": None,
 }
+SFT_OWNED = OWNED | dict.fromkeys(
+    (
+        "assistant_only_loss", "completion_only_loss", "dataset_kwargs", "packing",
+        "label_smoothing_factor", "loss_type",
+    )
+)  # fmt: skip
+DPO_OWNED = OWNED | dict.fromkeys(
+    (
+        "dataset_num_proc", "model_init_kwargs", "pad_token", "precompute_ref_log_probs",
+        "precompute_ref_batch_size", "sync_ref_model", "ref_model_mixup_alpha",
+        "ref_model_sync_steps", "truncation_mode",
+    )
+)  # fmt: skip
 TRAINER_DEFAULTS: dict[str, Any] = {
     "num_train_epochs": 1,
     "per_device_train_batch_size": 4,
@@ -55,6 +63,12 @@ TRAINER_DEFAULTS: dict[str, Any] = {
     "save_total_limit": 2,
     "report_to": "none",
 }
+# Pairs that differ in a few tokens need small steps.
+DPO_DEFAULTS: dict[str, Any] = {
+    "beta": 0.1,
+    "learning_rate": 2e-5,
+    "per_device_train_batch_size": 2,
+}
 
 
 class LoraSettings(Record):
@@ -66,14 +80,12 @@ class LoraSettings(Record):
     target_modules: Literal["all-linear"] | tuple[str, ...] = "all-linear"
 
 
-class TrainConfig(Record):
-    """One supervised fine-tuning run.
+class RunSettings(Record):
+    """What every method is told.
 
-    `max_length` in tokens of a whole dialogue; `overlong` says what happens beyond it.
-    `start_from` is the directory of an adapter whose weights the run begins with.
-    `quantization` holds the frozen weights in four bits (QLoRA; on a GPU only).
-    `spoken_weight` is the loss weight of the spoken line against 1 for the decision.
-    `max_minutes` bounds the training time of the run, over all its resumptions.
+    `start_from` is the directory of an adapter whose weights the run begins with. `quantization`
+    holds the frozen weights in four bits (QLoRA; on a GPU only). `max_minutes` bounds the
+    training time of the run, over all its resumptions.
     """
 
     base: str = DEFAULT_BASE
@@ -85,33 +97,70 @@ class TrainConfig(Record):
     full_finetuning: bool = False
     quantization: Literal["nf4"] | None = None
     max_length: int = Field(2048, ge=16)
-    overlong: Literal["cut", "drop"] = "cut"
-    spoken_weight: float = Field(1.0, gt=0, le=1)
     max_minutes: float | None = Field(None, gt=0)
     trainer: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _adapters_on_four_bits(self) -> TrainConfig:
+    def _adapters_on_four_bits(self) -> Self:
         if self.quantization is not None and self.full_finetuning:
             raise ValueError("quantization keeps the weights frozen: full_finetuning must be false")
         return self
 
 
-def load_train_config(path: str | Path) -> TrainConfig:
+class TrainConfig(RunSettings):
+    """One supervised fine-tuning run.
+
+    `max_length` in tokens of a whole dialogue; `overlong` says what happens beyond it.
+    `spoken_weight` is the loss weight of the spoken line against 1 for the decision.
+    """
+
+    method: Literal["sft"] = "sft"
+    overlong: Literal["cut", "drop"] = "cut"
+    spoken_weight: float = Field(1.0, gt=0, le=1)
+
+
+class DpoConfig(RunSettings):
+    """One run of direct preference optimisation (Rafailov et al. 2023) on pairs of answers.
+
+    An adapter that it starts from is its reference as well, and keeps its own rank and layers:
+    `lora` is for a new one on the bare base. `max_length` in tokens of a prompt with the longer of
+    its answers; beyond it the prompt's oldest rounds go.
+    """
+
+    method: Literal["dpo"]
+
+    @model_validator(mode="after")
+    def _adapters_need_frozen_weights(self) -> Self:
+        if self.start_from is not None and self.full_finetuning:
+            raise ValueError("an adapter keeps the weights frozen: full_finetuning must be false")
+        return self
+
+
+AnyConfig = TrainConfig | DpoConfig
+METHODS: dict[str, type[TrainConfig] | type[DpoConfig]] = {"sft": TrainConfig, "dpo": DpoConfig}
+
+
+def load_train_config(path: str | Path) -> AnyConfig:
     """Read a run's config. Raises HaggleError naming file, key and the nearest right key."""
-    config = load_config(path, TrainConfig)
-    check_trainer_keys(config.trainer, where=str(path))
+    method = read_mapping(Path(path)).get("method", "sft")
+    if method not in METHODS:
+        hint = nearest(str(method), METHODS)
+        raise HaggleError(f"unknown method {method!r}", where=str(path), hint=hint)
+    config: AnyConfig = load_config(path, METHODS[method])
+    check_trainer_keys(config, where=str(path))
     return config
 
 
-def check_trainer_keys(trainer: dict[str, Any], where: str = "") -> None:
-    """Raise HaggleError for a `trainer:` key that SFTConfig does not have or that is set here."""
-    from trl import SFTConfig
+def check_trainer_keys(config: RunSettings, where: str = "") -> None:
+    """Raise HaggleError for a `trainer:` key that TRL's config lacks or that is set here."""
+    from trl import DPOConfig, SFTConfig
 
-    known = {field.name for field in fields(SFTConfig) if field.init} - OWNED.keys()
-    for key in trainer:
-        if key in OWNED:
-            owner = OWNED[key]
+    of_dpo = isinstance(config, DpoConfig)
+    arguments, owned = (DPOConfig, DPO_OWNED) if of_dpo else (SFTConfig, SFT_OWNED)
+    known = {field.name for field in fields(arguments) if field.init} - owned.keys()
+    for key in config.trainer:
+        if key in owned:
+            owner = owned[key]
             hint = f"set {owner!r} at the top level instead" if owner else "leave it out"
             raise HaggleError(f"key 'trainer.{key}' is not free to set", where=where, hint=hint)
         if key not in known:
@@ -120,29 +169,42 @@ def check_trainer_keys(trainer: dict[str, Any], where: str = "") -> None:
 
 def sft_arguments(config: TrainConfig) -> SFTConfig:
     """The SFTConfig of a run. Raises HaggleError for values that TRL refuses."""
-    import torch
     from trl import SFTConfig
 
-    check_trainer_keys(config.trainer)
+    own = {"dataset_kwargs": {"skip_prepare_dataset": True}}
+    return _arguments(SFTConfig, config, TRAINER_DEFAULTS, own)
+
+
+def dpo_arguments(config: DpoConfig) -> DPOConfig:
+    """The DPOConfig of a run. Raises HaggleError for values that TRL refuses."""
+    from trl import DPOConfig
+
+    return _arguments(DPOConfig, config, TRAINER_DEFAULTS | DPO_DEFAULTS, {})
+
+
+def _arguments(
+    kind: Any, config: RunSettings, defaults: dict[str, Any], own: dict[str, Any]
+) -> Any:
+    import torch
+
+    check_trainer_keys(config)
     on_gpu = torch.cuda.is_available()
-    own = {
+    own = own | {
         "output_dir": str(config.output_dir),
         "seed": config.seed,
         "data_seed": config.seed,
         "max_length": None,
         "remove_unused_columns": False,
-        "dataset_kwargs": {"skip_prepare_dataset": True},
         "bf16": _has_bf16(),
         "use_cpu": not on_gpu,
         "dataloader_pin_memory": on_gpu,
         "logging_nan_inf_filter": False,
     }
-    merged = {**TRAINER_DEFAULTS, **own, **config.trainer}
     try:
-        return SFTConfig(**merged)
+        return kind(**{**defaults, **own, **config.trainer})
     except (ValueError, TypeError) as error:
         raise HaggleError(
-            f"trainer: {error}", hint="see the reference of TRL's SFTConfig"
+            f"trainer: {error}", hint=f"see the reference of TRL's {kind.__name__}"
         ) from None
 
 
@@ -156,19 +218,25 @@ def _has_bf16() -> bool:
     return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
-def resolved_yaml(config: TrainConfig, facts: dict[str, Any]) -> str:
+def resolved_yaml(config: RunSettings, facts: dict[str, Any]) -> str:
     """The run's config with every default written out, and what was found under `resolved`."""
     data = {**config.model_dump(mode="json"), "resolved": facts}
     header = "# Written by the run; the settings in full. `resolved` says what they came to.\n"
     return header + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
-def differing_keys(config: TrainConfig, facts: dict[str, Any], stored: dict[str, Any]) -> list[str]:
+def differing_keys(config: RunSettings, facts: dict[str, Any], stored: dict[str, Any]) -> list[str]:
     """Keys in which a stored resolved config asks for another run than this one."""
     now = config.model_dump(mode="json")
+    # What a run before the key was invented did is the default.
+    defaults = {
+        name: field.get_default(call_default_factory=True)
+        for name, field in type(config).model_fields.items()
+    }
     # The time limit may be raised and logging changed without making it another run.
     free = {"max_minutes", "output_dir"}
-    keys = [key for key in now if key not in free and now[key] != stored.get(key)]
+    keys = [k for k in now if k not in free and now[k] != stored.get(k, defaults[k])]
     before = stored.get("resolved") or {}
-    keys += [f"resolved.{k}" for k in ("data_sha256",) if facts[k] != before.get(k)]
+    sums = [name for name in facts if name.endswith("_sha256")]
+    keys += [f"resolved.{name}" for name in sums if facts[name] != before.get(name)]
     return keys

@@ -54,6 +54,17 @@ class TokenizedData:
     def supervised(self) -> int:
         return sum(weight > 0 for example in self.examples for weight in example.weights)
 
+    def facts(self) -> dict[str, Any]:
+        """What the run's resolved config says of the data."""
+        return {
+            "data_sha256": self.sha256,
+            "dialogues": len(self.examples),
+            "tokens": self.tokens,
+            "supervised_tokens": self.supervised,
+            "cut": self.cut,
+            "dropped": self.dropped,
+        }
+
     def describe(self) -> str:
         """One line for people: sizes, and how many dialogues were cut or dropped."""
         return (
@@ -73,10 +84,18 @@ def read_dialogues(path: str | Path) -> list[Messages]:
 
 def checked_messages(row: dict[str, Any], where: str) -> Messages:
     """A row's `messages`, of roles and texts alone. Raises HaggleError naming what is wrong."""
-    messages = row.get("messages")
+    messages = messages_in(row, "messages", where)
+    if not any(message["role"] == "assistant" for message in messages):
+        raise HaggleError("no assistant message to learn from", where=where)
+    return messages
+
+
+def messages_in(row: dict[str, Any], name: str, where: str) -> Messages:
+    """The messages in column `name` of a row. Raises HaggleError naming the first bad one."""
+    messages = row.get(name)
     if not isinstance(messages, list) or not messages:
         raise HaggleError(
-            "'messages' must be a list of {role, content}",
+            f"{name!r} must be a list of {{role, content}}",
             where=where,
             hint="keys of the row: " + ", ".join(map(str, row)),
         )
@@ -84,14 +103,12 @@ def checked_messages(row: dict[str, Any], where: str) -> Messages:
         role = message.get("role") if isinstance(message, dict) else None
         if role not in ROLES or (role == "system" and index > 0):
             raise HaggleError(
-                f"messages[{index}].role is {role!r}",
+                f"{name}[{index}].role is {role!r}",
                 where=where,
                 hint="use system (first only), user or assistant",
             )
         if not isinstance(message.get("content"), str):
-            raise HaggleError(f"messages[{index}].content is not a text", where=where)
-    if not any(message["role"] == "assistant" for message in messages):
-        raise HaggleError("no assistant message to learn from", where=where)
+            raise HaggleError(f"{name}[{index}].content is not a text", where=where)
     return [{"role": m["role"], "content": m["content"]} for m in messages]
 
 

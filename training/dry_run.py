@@ -1,9 +1,9 @@
 """Go once through all that a recipe does: model, template, data, one step, a checkpoint, reload.
 
 Run it with `haggle train --config configs/train/smollm2_135m.yaml --dry-run`. Where the base model
-is not on this machine, or with --tiny, tiny random weights of its architecture stand in for it; where
-the data set is absent, four dialogues that come with the package. Nothing is fetched, and nothing is
-left behind.
+is not on this machine, or with --tiny, tiny random weights of its architecture stand in for it;
+where the data set is absent, four dialogues that come with the package. Nothing is fetched, and
+nothing is left behind.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from haggle.chat_template import tokenizer_family
 from haggle.dataset import dataset_files, located_rows
 from haggle.errors import HaggleError
 from haggle.models import BaseModel, resolve_base
+from training import dpo, sft
 from training.architectures import known_shape, make_tiny_base, read_shape
-from training.config import TrainConfig, sft_arguments
-from training.data import Collator, Messages, TokenizedData, checked_messages, to_columns, tokenize
+from training.config import AnyConfig, DpoConfig
+from training.data import Messages, TokenizedData, checked_messages, tokenize
 from training.estimate import estimate
-from training.quantization import check_quantization, loading_arguments
-from training.sft import build_trainer, last_checkpoint, load_tokenizer
-from training.templates import tokenizer_family
+from training.pairs import COLUMNS, PairData, TextPair, checked_pair, tokenize_pairs
+from training.quantization import check_quantization
+from training.run import last_checkpoint, load_model, load_tokenizer
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from training.trainer import DialogueTrainer
+    from training.trainer import BoundedTrainer, Clock
 
 DIALOGUES = 4  # of a data set: enough for a step
 SAMPLE = "sample_dialogues.jsonl"
@@ -49,16 +51,18 @@ ONE_STEP = {
     "report_to": "none",
     "disable_tqdm": True,
 }
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
     """What a dry run found. `weights` is real or tiny; parameters are those of the model stepped.
 
-    `reload_difference` is the largest between the log-probabilities of a dialogue before and after
+    `reload_difference` is the largest between the log-probabilities of an answer before and after
     the checkpoint was read back; `estimate` is of the full recipe, not of the dry run.
     """
 
+    method: str
     base: str
     weights: str
     architecture: str
@@ -66,17 +70,14 @@ class DryRun:
     data: str
     parameters: int
     trained: int
-    tokens: int
-    supervised: int
+    supervised_tokens: int
     loss: float
     reload_difference: float
     seconds: float
     estimate: str
 
 
-def dry_run(
-    config: TrainConfig, *, tiny: bool = False, echo: Callable[[str], None] = print
-) -> DryRun:
+def dry_run(config: AnyConfig, *, tiny: bool = False, echo: Say = print) -> DryRun:
     """Take one step of a recipe and read its checkpoint back.
 
     Raises HaggleError for whatever would stop the real run: an unusable base, template or data set,
@@ -85,93 +86,121 @@ def dry_run(
     from training.trainer import Clock
 
     started = time.monotonic()
-    config = _without_gpu_settings(config, echo)
-    dialogues, data_from = _dialogues(config, echo)
+    path, origin = _data_set(config, echo)
     with tempfile.TemporaryDirectory(prefix="haggle-dry-run-") as folder:
         work = Path(folder)
-        base, shape, real = _base(config, tiny, dialogues, work / "base", echo)
-        step = config.model_copy(
-            update={
-                "output_dir": work / "run",
-                "max_minutes": None,
-                "trainer": {**config.trainer, **ONE_STEP},
-            }
-        )
+        base, shape, real = _base(config, tiny, work / "base", echo)
+        step = _one_step(config, work / "run", real, echo)
         tokenizer = load_tokenizer(base)
-        data = tokenize(
-            dialogues,
-            tokenizer,
-            max_length=config.max_length,
-            overlong=config.overlong,
-            spoken_weight=config.spoken_weight,
-        )
         family = tokenizer_family(tokenizer)
-        echo(f"Template: {family.name if family else 'its own'}; data: {data.describe()}")
-        clock = Clock()
-        trainer = build_trainer(step, base, tokenizer, data, clock, sft_arguments(step))
-        parameters, trained = _sizes(trainer)
+        template = family.name if family else "its own"
+        data = _tokens(step, path, tokenizer)
+        echo(f"Template: {template}; data: {data.describe()}")
+        trainer = _trainer(step, base, tokenizer, data, Clock())
+        sizes = [(p.numel(), p.requires_grad) for p in trainer.model.parameters()]
+        parameters, trained = sum(n for n, _ in sizes), sum(n for n, learns in sizes if learns)
         echo(f"Model: {parameters:,} parameters, {trained:,} of them trained")
         trainer.train()
         loss = next(line["loss"] for line in trainer.state.log_history if "loss" in line)
         checkpoint = last_checkpoint(step.output_dir)
         if checkpoint is None:
             raise HaggleError("no whole checkpoint was written", where=str(step.output_dir))
-        difference = _reload_difference(step, base, tokenizer, data, trainer, checkpoint)
-        echo(f"One step: loss {loss:.3f}; checkpoint read back, difference {difference:.1g}")
-        told = estimate(config, shape)
+        difference = _reload_difference(step, base, data, trainer, checkpoint)
+        echo(f"One step: loss {float(loss):.3f}; checkpoint read back, difference {difference:.1g}")
     return DryRun(
+        method=config.method,
         base=base.name if real else config.base,
         weights="real" if real else "tiny, random",
         architecture=str(shape["model_type"]),
-        template=family.name if family else "its own",
-        data=data_from,
+        template=template,
+        data=origin,
         parameters=parameters,
         trained=trained,
-        tokens=clock.tokens,
-        supervised=data.supervised,
+        supervised_tokens=int(data.facts()["supervised_tokens"]),
         loss=float(loss),
         reload_difference=difference,
         seconds=round(time.monotonic() - started, 2),
-        estimate=told.describe(),
+        estimate=estimate(config, shape).describe(),
     )
 
 
-def _without_gpu_settings(config: TrainConfig, echo: Callable[[str], None]) -> TrainConfig:
-    """The recipe as far as this machine can run it."""
+def _one_step(config: AnyConfig, output_dir: Path, real: bool, echo: Say) -> AnyConfig:
+    """The recipe cut down to one step, as far as this machine can run it."""
+    changes: dict[str, Any] = {
+        "output_dir": output_dir,
+        "max_minutes": None,
+        "trainer": {**config.trainer, **ONE_STEP},
+    }
     try:
         check_quantization(config)
     except HaggleError as error:
         echo(f"Left out: {error.where} ({error.message})")
-        return config.model_copy(update={"quantization": None})
-    return config
+        changes["quantization"] = None
+    if config.start_from is not None and not (real and config.start_from.is_dir()):
+        why = "no such directory" if real else "it does not fit a tiny model"
+        echo(f"Left out: start_from: {config.start_from} ({why})")
+        changes["start_from"] = None
+    return config.model_copy(update=changes)
 
 
-def _dialogues(config: TrainConfig, echo: Callable[[str], None]) -> tuple[list[Messages], str]:
-    """The first dialogues of the recipe's data set, or those that come with the package."""
+def _data_set(config: AnyConfig, echo: Say) -> tuple[Path | None, str]:
+    """The recipe's data set and its name; None for the sample that comes with the package."""
     try:
         dataset_files(config.dataset)
-        path, origin = Path(config.dataset), str(config.dataset)
     except HaggleError as error:
         if Path(config.dataset).exists():
             raise
-        echo(f"Data set: {error.message} ({config.dataset}); using the package's sample")
-        path, origin = Path(str(files("training").joinpath(SAMPLE))), "sample of the package"
+        echo(f"Data set: {error.message} ({config.dataset}); the package's sample stands in")
+        return None, "sample of the package"
+    return Path(config.dataset), str(config.dataset)
+
+
+def _tokens(
+    config: AnyConfig, path: Path | None, tokenizer: PreTrainedTokenizerBase
+) -> TokenizedData | PairData:
+    """The first rows of the data set in tokens, by the recipe's method."""
+    if isinstance(config, DpoConfig):
+        pairs = _sample_pairs() if path is None else _first(path, COLUMNS, checked_pair)
+        return tokenize_pairs(pairs, tokenizer, max_length=config.max_length)
+    dialogues = sample() if path is None else _first(path, ["messages"], checked_messages)
+    return tokenize(
+        dialogues,
+        tokenizer,
+        max_length=config.max_length,
+        overlong=config.overlong,
+        spoken_weight=config.spoken_weight,
+    )
+
+
+def _first(path: Path, columns: Any, check: Callable[[dict[str, Any], str], Any]) -> list[Any]:
     found = []
-    for where, row in located_rows(path, columns=["messages"]):
-        found.append(checked_messages(row, where))
+    for where, row in located_rows(path, columns=columns):
+        found.append(check(row, where))
         if len(found) == DIALOGUES:
-            break
+            return found
     if not found:
-        raise HaggleError("dataset is empty", where=origin, hint="generate more dialogues")
-    return found, origin
+        raise HaggleError("dataset is empty", where=str(path), hint="generate more dialogues")
+    return found
+
+
+def sample() -> list[Messages]:
+    """The dialogues that come with the package, made by `haggle generate`."""
+    path = Path(str(files("training").joinpath(SAMPLE)))
+    return _first(path, ["messages"], checked_messages)
+
+
+def _sample_pairs() -> list[TextPair]:
+    """Each dialogue's first answer against its second, which comes too early there."""
+    pairs = []
+    for messages in sample():
+        first, second = [i for i, m in enumerate(messages) if m["role"] == "assistant"][:2]
+        chosen, early = messages[first]["content"], messages[second]["content"]
+        pairs.append(TextPair(messages[:first], chosen, early))
+    return pairs
 
 
 def _base(
-    config: TrainConfig,
-    tiny: bool,
-    dialogues: list[Messages],
-    target: Path,
-    echo: Callable[[str], None],
+    config: AnyConfig, tiny: bool, target: Path, echo: Say
 ) -> tuple[BaseModel, dict[str, Any], bool]:
     """The base model to step, the shape of the recipe's own, and whether they are the same."""
     found: BaseModel | None = None
@@ -181,7 +210,7 @@ def _base(
         if Path(config.base).is_dir():
             raise
         if not tiny:
-            echo(f"Base: {error.message}; tiny random weights stand in for it")
+            echo(f"Base: {error.message} on this machine; tiny random weights stand in for it")
     shape = read_shape(found.path) if found else known_shape(config.base)
     if found is not None and not tiny:
         echo(f"Base: {found.describe()}")
@@ -191,23 +220,30 @@ def _base(
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(found.path)
-    texts = [message["content"] for messages in dialogues for message in messages]
+    texts = [message["content"] for messages in sample() for message in messages]
     path = make_tiny_base(target, shape, tokenizer, texts, seed=config.seed)
     return resolve_base(str(path), echo=echo), shape, False
 
 
-def _sizes(trainer: DialogueTrainer) -> tuple[int, int]:
-    parameters = list(trainer.model.parameters())
-    trained = sum(p.numel() for p in parameters if p.requires_grad)
-    return sum(p.numel() for p in parameters), trained
+def _trainer(
+    config: AnyConfig,
+    base: BaseModel,
+    tokenizer: PreTrainedTokenizerBase,
+    data: TokenizedData | PairData,
+    clock: Clock,
+) -> BoundedTrainer:
+    if isinstance(config, DpoConfig):
+        assert isinstance(data, PairData)
+        return dpo.build_trainer(config, base, tokenizer, data, clock)
+    assert isinstance(data, TokenizedData)
+    return sft.build_trainer(config, base, tokenizer, data, clock)
 
 
 def _reload_difference(
-    config: TrainConfig,
+    config: AnyConfig,
     base: BaseModel,
-    tokenizer: PreTrainedTokenizerBase,
-    data: TokenizedData,
-    trainer: DialogueTrainer,
+    data: TokenizedData | PairData,
+    trainer: BoundedTrainer,
     checkpoint: Path,
 ) -> float:
     """How far a model read back from a checkpoint is from the one that was trained.
@@ -216,31 +252,20 @@ def _reload_difference(
     """
     import torch
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM
 
-    from training.trainer import causal_model
-
-    plain = trainer.accelerator.unwrap_model(trainer.model)
-    causal = causal_model(plain)
-    source = checkpoint if config.full_finetuning else base.path
-    again = AutoModelForCausalLM.from_pretrained(
-        source,
-        dtype=causal.get_input_embeddings().weight.dtype,
-        attn_implementation=causal.config._attn_implementation,
-        **loading_arguments(config, trainer.args.bf16),
-    )
+    trained = trainer.accelerator.unwrap_model(trainer.model)
+    source = replace(base, path=checkpoint) if config.full_finetuning else base
+    again: Any = load_model(config, source, trainer.args)
     if not config.full_finetuning:
         again = PeftModel.from_pretrained(again, str(checkpoint))
     again = again.to(trainer.args.device)
     now = dict(again.named_parameters())
-    for name, weight in plain.named_parameters():
+    for name, weight in trained.named_parameters():
         if weight.requires_grad and not torch.equal(now[name].to(weight.dtype), weight):
             raise HaggleError(
                 f"weight {name} was read back with other values", where=str(checkpoint), hint=REPORT
             )
-    columns = to_columns(data.examples[:1])
-    batch = Collator(tokenizer.pad_token_id)([{k: v[0] for k, v in columns.items()}])
-    before, after = _answers(plain, batch), _answers(again, batch)
+    before, after = _log_probs(trained, data), _log_probs(again, data)
     difference = float((before - after).abs().max())
     if not difference <= TOLERANCE:
         raise HaggleError(
@@ -252,14 +277,20 @@ def _reload_difference(
     return difference
 
 
-def _answers(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Log-probabilities of a dialogue's answers."""
+def _log_probs(model: Any, data: TokenizedData | PairData) -> torch.Tensor:
+    """Log-probabilities of the answers of the first dialogue, or of its first pair's right one."""
     import torch
 
     from training.trainer import causal_model, supervised_log_probs
 
+    if isinstance(data, PairData):
+        pair = data.pairs[0]
+        ids, learnt = pair.prompt + pair.chosen, [0] * len(pair.prompt) + [1] * len(pair.chosen)
+    else:
+        ids, learnt = data.examples[0].ids, [int(w > 0) for w in data.examples[0].weights]
     model.eval()
     device = next(model.parameters()).device
-    ids, labels = batch["input_ids"].to(device), batch["labels"].to(device)
+    inputs = torch.tensor([ids], device=device)
+    labels = inputs.masked_fill(torch.tensor([learnt], device=device) == 0, -100)
     with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
-        return supervised_log_probs(causal_model(model), ids, labels)[0].float()
+        return supervised_log_probs(causal_model(model), inputs, labels)[0].float()

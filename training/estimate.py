@@ -1,8 +1,9 @@
 """What a recipe will need, from the model's shape alone: parameters, memory, time.
 
 One pass forward and back over a dialogue runs on PyTorch's `meta` device, which knows shapes but
-holds no numbers: the operations and the bytes kept for the way back are counted, not guessed. Time
-is scaled from one measured run (SmolLM2-135M on two CPU cores) and, for a GPU, from an assumed speed.
+holds no numbers: the operations and the bytes kept for the way back are counted, not guessed.
+Time is scaled from one measured run (SmolLM2-135M on two CPU cores) and, for a GPU, from an assumed
+speed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from training.architectures import config_from
 if TYPE_CHECKING:
     import torch
 
-    from training.config import TrainConfig
+    from training.config import RunSettings
 
 LENGTH = 1000  # tokens of the dialogue that is counted
 SUPERVISED = 1 / 3  # of them answers, as in the data sets generated here
@@ -64,7 +65,7 @@ class Estimate:
         )
 
 
-def estimate(config: TrainConfig, shape: Mapping[str, Any]) -> Estimate:
+def estimate(config: RunSettings, shape: Mapping[str, Any]) -> Estimate:
     """Count a training step of `config` on a model of `shape`; a second or two, and no memory.
 
     Layers are alike, so two short passes tell what one costs.
@@ -117,7 +118,7 @@ class _Counts:
         return _Counts(*(x * factor for x in astuple(self)))
 
 
-def _count(config: TrainConfig, shape: Mapping[str, Any]) -> _Counts:
+def _count(config: RunSettings, shape: Mapping[str, Any]) -> _Counts:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -147,13 +148,13 @@ def _count(config: TrainConfig, shape: Mapping[str, Any]) -> _Counts:
     )
 
 
-def _meta_model(config: TrainConfig, shape: Mapping[str, Any]) -> Any:
+def _meta_model(config: RunSettings, shape: Mapping[str, Any]) -> Any:
     import torch
     from peft import get_peft_model
     from transformers import AutoModelForCausalLM
 
     from training import attention
-    from training.sft import lora_config
+    from training.run import lora_config
 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(

@@ -15,8 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from haggle.adapters import ADAPTER_INFO, check_adapter
 from haggle.errors import HaggleError
-from haggle.models import BaseModel, check_model_dir, check_safetensors, resolve_base
+from haggle.models import BaseModel, check_model_dir, resolve_base
 from haggle.storage import atomic_dir, write_json
 from training.gguf_file import (
     QUANTIZATIONS,
@@ -28,7 +29,6 @@ from training.gguf_file import (
     write_gguf,
     write_lora_gguf,
 )
-from training.sft import ADAPTER_INFO
 from training.weights import save_model_bf16
 
 if TYPE_CHECKING:
@@ -116,46 +116,6 @@ def export(
     return result
 
 
-def check_adapter(source: Path, base: BaseModel) -> None:
-    """Raise HaggleError unless each LoRA pair fits a weight of the base model."""
-    weights = source / "adapter_model.safetensors"
-    if not (source / "adapter_config.json").is_file():
-        raise HaggleError(
-            "holds no adapter_config.json", where=str(source), hint="give a run's adapter directory"
-        )
-    check_safetensors(weights)
-    shapes = _base_shapes(base.path)
-    belongs = f"this adapter was trained on another base than {base.name}"
-    hint = "export with the base it was trained on: `base=` or --base"
-    seen: set[str] = set()
-    for name, shape in _safetensors_shapes(weights).items():
-        plain = name.removeprefix("base_model.model.").removesuffix(".weight")
-        module, _, side = plain.rpartition(".")
-        target = shapes.get(f"{module}.weight")
-        if target is None or side not in ("lora_A", "lora_B"):
-            raise HaggleError(
-                f"{belongs}: it has {name}, the base no {module}", where=str(weights), hint=hint
-            )
-        fits = shape[1] == target[1] if side == "lora_A" else shape[0] == target[0]
-        if not fits:
-            raise HaggleError(
-                f"{belongs}: {name} has shape {shape}, the base's weight {target}",
-                where=str(weights),
-                hint=hint,
-            )
-        seen.add(module)
-    info = source / ADAPTER_INFO
-    if info.is_file():
-        told = json.loads(info.read_text(encoding="utf-8"))
-        config = json.loads((base.path / "config.json").read_text(encoding="utf-8"))
-        now = {"layers": config["num_hidden_layers"], "vocab_size": config["vocab_size"]}
-        for key, value in now.items():
-            if told.get(key, value) != value:
-                raise HaggleError(
-                    f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
-                )
-
-
 def _read_info(source: Path, full: bool) -> dict[str, Any]:
     """Base name and licence, from our own note or from what PEFT writes."""
     if not source.is_dir():
@@ -234,19 +194,6 @@ def _metadata(
     if info.get("licence", "unknown") != "unknown":
         metadata["general.license"] = Field(info["licence"].lower(), GGUFValueType.STRING)
     return metadata
-
-
-def _base_shapes(path: Path) -> dict[str, list[int]]:
-    shapes: dict[str, list[int]] = {}
-    for file in sorted(path.glob("*.safetensors")):
-        shapes |= _safetensors_shapes(file)
-    return shapes
-
-
-def _safetensors_shapes(path: Path) -> dict[str, list[int]]:
-    with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
 
 
 def _summary(result: ExportResult, info: dict[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from haggle.errors import HaggleError
 
 if TYPE_CHECKING:
-    from training.config import TrainConfig
+    from training.config import RunSettings
 
 
-def check_quantization(config: TrainConfig) -> None:
+def check_quantization(config: RunSettings) -> None:
     """Raise HaggleError when the config asks for four bits and this machine cannot give them."""
     if config.quantization is None:
         return
@@ -36,7 +36,7 @@ def check_quantization(config: TrainConfig) -> None:
         )
 
 
-def loading_arguments(config: TrainConfig, bf16: bool) -> dict[str, Any]:
+def loading_arguments(config: RunSettings, bf16: bool) -> dict[str, Any]:
     """What `from_pretrained` needs for the config's quantisation; nothing without one.
 
     Raises HaggleError when this machine cannot quantise.

@@ -1,61 +1,38 @@
 """Supervised fine-tuning of a base model on merchant dialogues.
 
-Run it with `haggle train --config configs/train/smollm2_135m.yaml`. A run directory holds
-config.resolved.yaml, metrics.jsonl, checkpoint-*/, adapter/ (or model/) and result.json.
+Run it with `haggle train --config configs/train/smollm2_135m.yaml`. What a run
+directory holds and how a run is resumed stands in `training.run`.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from haggle.errors import HaggleError
-from haggle.models import KNOWN, BaseModel, check_safetensors, resolve_base
-from haggle.storage import atomic_dir, atomic_write_text, dumps, read_jsonl, write_json
-from training.config import TrainConfig, differing_keys, resolved_yaml, sft_arguments
+from haggle.models import BaseModel
+from training.config import TrainConfig, sft_arguments
 from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
-from training.failures import explained
-from training.quantization import check_quantization, loading_arguments
-from training.templates import servable_template
-from training.weights import in_bf16, load_adapter, save_model_bf16
+from training.run import (
+    METRICS_FILE,
+    TrainResult,
+    carry_out,
+    last_checkpoint,
+    load_model,
+    load_tokenizer,
+    lora_config,
+    naming_lora_layers,
+    start,
+)
+from training.weights import load_adapter
 
 if TYPE_CHECKING:
-    from peft import LoraConfig
     from transformers import PreTrainedTokenizerBase
 
     from training.trainer import Clock, DialogueTrainer
 
-CONFIG_FILE = "config.resolved.yaml"
-METRICS_FILE = "metrics.jsonl"
-RESULT_FILE = "result.json"
-ADAPTER_INFO = "haggle_adapter.json"
-
-
-@dataclass(frozen=True, slots=True)
-class TrainResult:
-    """What a run came to. `loss` is the last one logged; `minutes` of training alone."""
-
-    output_dir: Path
-    weights: Path
-    base: str
-    steps: int
-    total_steps: int
-    loss: float
-    tokens: int
-    minutes: float
-    stopped: str
-
-    @property
-    def tokens_per_s(self) -> float:
-        return self.tokens / max(1e-9, self.minutes * 60)
+__all__ = [
+    "TrainResult", "build_trainer", "last_checkpoint", "load_tokenizer", "lora_config", "train",
+]  # fmt: skip
 
 
 def train(
@@ -68,16 +45,8 @@ def train(
     directory holds a run with other settings, when data or base are unusable, and when the loss is
     no longer a number (the last good checkpoint is kept).
     """
-    check_quantization(config)
     arguments = sft_arguments(config)
-    if config.max_minutes and arguments.world_size > 1:
-        raise HaggleError(
-            "max_minutes needs a single process: each would keep its own time",
-            hint="leave it out, and bound the run by trainer.max_steps or num_train_epochs",
-        )
-    base = resolve_base(config.base, echo=echo)
-    echo(f"Base: {base.describe()}")
-    tokenizer = load_tokenizer(base)
+    base, tokenizer = start(config, arguments, echo)
     data = tokenize(
         read_dialogues(config.dataset),
         tokenizer,
@@ -87,40 +56,10 @@ def train(
     )
     echo(f"Data: {data.describe()}")
 
-    run = config.output_dir
-    with arguments.main_process_first(local=False):
-        _claim(run, config, _facts(base, data), resume)
-        if (done := _finished(run, config)) is not None:
-            echo(f"Already finished: {run}")
-            return done
-        checkpoint = last_checkpoint(run)
-        _rewind_metrics(run / METRICS_FILE, checkpoint)
+    def build(clock: Clock) -> DialogueTrainer:
+        return build_trainer(config, base, tokenizer, data, clock, arguments)
 
-    from training.trainer import Clock, restore_clock
-
-    clock = Clock(budget_s=config.max_minutes * 60 if config.max_minutes else None)
-    if checkpoint is not None:
-        echo(f"Resuming from {checkpoint}")
-        restore_clock(clock, checkpoint)
-    settings = config.model_dump(mode="json")
-    with explained(run, settings, last_checkpoint):
-        trainer = build_trainer(config, base, tokenizer, data, clock, arguments)
-    with explained(run, settings, last_checkpoint, lambda: trainer.state.global_step):
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        return _save_result(config, base, tokenizer, trainer, clock)
-
-
-def load_tokenizer(base: BaseModel) -> PreTrainedTokenizerBase:
-    """The base model's tokenizer, with a padding token and a chat template that others can serve
-    what is trained with."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(base.path)
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    if (template := servable_template(tokenizer)) is not None:
-        tokenizer.chat_template = template
-    return tokenizer
+    return carry_out(config, base, tokenizer, data.facts(), arguments, build, resume, echo)
 
 
 def build_trainer(
@@ -133,207 +72,21 @@ def build_trainer(
 ) -> DialogueTrainer:
     """Load the model and set up the trainer; nothing runs yet."""
     import datasets
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
 
-    from training import attention
     from training.trainer import DialogueTrainer, RunLog
 
     arguments = arguments or sft_arguments(config)
-    # Weights that are trained stay in float32: bf16 would round small updates away.
-    frozen_bf16 = arguments.bf16 and not config.full_finetuning
-    kind = AutoConfig.from_pretrained(base.path).model_type
-    blocked = arguments.use_cpu and kind in attention.ARCHITECTURES
-    model = AutoModelForCausalLM.from_pretrained(
-        base.path,
-        dtype=torch.bfloat16 if frozen_bf16 else torch.float32,
-        attn_implementation=attention.register() if blocked else None,
-        **loading_arguments(config, arguments.bf16),
-    )
-    lora = None if config.full_finetuning else lora_config(config)
-    try:
+    with naming_lora_layers():
         trainer = DialogueTrainer(
             clock=clock,
-            model=model,
+            model=load_model(config, base, arguments),
             args=arguments,
             train_dataset=datasets.Dataset.from_dict(to_columns(data.examples)),
             processing_class=tokenizer,
             data_collator=Collator(tokenizer.pad_token_id),
-            peft_config=lora,
+            peft_config=None if config.full_finetuning else lora_config(config),
             callbacks=[RunLog(config.output_dir / METRICS_FILE, clock)],
         )
         if config.start_from is not None:
             load_adapter(trainer.model, config.start_from)
         return trainer
-    except ValueError as error:
-        if "target modules" in str(error).lower():
-            raise HaggleError(
-                f"lora.target_modules: {error}", hint="use 'all-linear' or names of linear layers"
-            ) from None
-        raise
-
-
-def lora_config(config: TrainConfig) -> LoraConfig:
-    """The run's LoRA settings as PEFT takes them."""
-    from peft import LoraConfig
-
-    modules = config.lora.target_modules
-    return LoraConfig(
-        task_type="CAUSAL_LM",
-        r=config.lora.r,
-        lora_alpha=config.lora.alpha,
-        lora_dropout=config.lora.dropout,
-        target_modules=modules if isinstance(modules, str) else list(modules),
-    )
-
-
-def last_checkpoint(run: Path) -> Path | None:
-    """The newest checkpoint that was written to its end."""
-    found = [p for p in run.glob("checkpoint-*") if p.name.removeprefix("checkpoint-").isdigit()]
-    for path in sorted(found, key=lambda p: int(p.name.removeprefix("checkpoint-")), reverse=True):
-        try:
-            # The trainer writes its state last, so a readable one says that the rest is there.
-            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
-            for weights in path.glob("*.safetensors"):
-                check_safetensors(weights)
-        except (OSError, ValueError, HaggleError):
-            continue
-        return path
-    return None
-
-
-def _facts(base: BaseModel, data: TokenizedData) -> dict[str, Any]:
-    return {
-        "base_source": base.source,
-        "base_path": str(base.path),
-        "licence": base.licence,
-        "data_sha256": data.sha256,
-        "dialogues": len(data.examples),
-        "tokens": data.tokens,
-        "supervised_tokens": data.supervised,
-        "cut": data.cut,
-        "dropped": data.dropped,
-        "versions": {name: version(name) for name in ("torch", "transformers", "trl", "peft")},
-    }
-
-
-def _claim(run: Path, config: TrainConfig, facts: dict[str, Any], resume: bool) -> None:
-    """Make the run directory this run's own, or refuse when another one lives there."""
-    path = run / CONFIG_FILE
-    if path.is_file():
-        stored = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        if keys := differing_keys(config, facts, stored):
-            raise HaggleError(
-                "holds a run with other settings: " + ", ".join(keys),
-                where=str(run),
-                hint="choose another output_dir, or delete this one",
-            )
-    elif last_checkpoint(run) is not None:
-        raise HaggleError(
-            f"holds checkpoints but no {CONFIG_FILE}",
-            where=str(run),
-            hint="choose another output_dir, or delete this one",
-        )
-    run.mkdir(parents=True, exist_ok=True)
-    if not resume:
-        for old in run.glob("checkpoint-*"):
-            shutil.rmtree(old)
-        for name in (METRICS_FILE, RESULT_FILE):
-            (run / name).unlink(missing_ok=True)
-    atomic_write_text(path, resolved_yaml(config, facts))
-
-
-def _finished(run: Path, config: TrainConfig) -> TrainResult | None:
-    path = run / RESULT_FILE
-    if not path.is_file():
-        return None
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    stored.pop("tokens_per_s", None)
-    result = TrainResult(
-        **{**stored, "output_dir": run, "weights": run / Path(stored["weights"]).name}
-    )
-    if not result.weights.is_dir():
-        return None
-    more_time = config.max_minutes is None or config.max_minutes > result.minutes * 1.1
-    return None if result.stopped == "time limit" and more_time else result
-
-
-def _rewind_metrics(path: Path, checkpoint: Path | None) -> None:
-    """Drop lines about steps that a resumed run will take again."""
-    if not path.is_file():
-        return
-    step = int(checkpoint.name.removeprefix("checkpoint-")) if checkpoint else 0
-    kept = [line for line in read_jsonl(path, drop_torn_tail=True) if line["step"] <= step]
-    atomic_write_text(path, "".join(dumps(line) + "\n" for line in kept))
-
-
-def _save_result(
-    config: TrainConfig,
-    base: BaseModel,
-    tokenizer: PreTrainedTokenizerBase,
-    trainer: DialogueTrainer,
-    clock: Clock,
-) -> TrainResult:
-    run = config.output_dir
-    weights = run / ("model" if config.full_finetuning else "adapter")
-    state = trainer.state
-    started = time.monotonic()
-    weights_now = trainer.accelerator.get_state_dict(trainer.model)  # gathered by all processes
-    if trainer.is_world_process_zero():
-        _save_weights(trainer, weights_now, tokenizer, base, weights)
-    clock.before_s -= time.monotonic() - started
-    losses = [line["loss"] for line in state.log_history if "loss" in line]
-    result = TrainResult(
-        output_dir=run,
-        weights=weights,
-        base=base.name,
-        steps=state.global_step,
-        total_steps=state.max_steps,
-        loss=losses[-1] if losses else float("nan"),
-        tokens=clock.tokens,
-        minutes=round(clock.elapsed_s / 60, 3),
-        stopped="finished" if state.global_step >= state.max_steps else "time limit",
-    )
-    plain = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(result).items()}
-    if trainer.is_world_process_zero():
-        write_json(run / RESULT_FILE, {**plain, "tokens_per_s": round(result.tokens_per_s, 1)})
-    return result
-
-
-def _save_weights(
-    trainer: DialogueTrainer,
-    state: dict[str, Any],
-    tokenizer: PreTrainedTokenizerBase,
-    base: BaseModel,
-    target: Path,
-) -> None:
-    """Save adapter or model in bf16, with the tokenizer and a note on what it belongs to."""
-    from training.trainer import causal_model
-
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    config = causal_model(model).config
-    known = KNOWN.get(base.name)
-    info = {
-        "base": base.name,
-        "hub_id": known.hub_id if known else None,
-        "licence": base.licence,
-        "architecture": config.model_type,
-        "hidden_size": config.hidden_size,
-        "layers": config.num_hidden_layers,
-        "vocab_size": config.vocab_size,
-    }
-    with atomic_dir(target) as directory:
-        if hasattr(model, "peft_config"):
-            # "auto" would ask the hub whether the vocabulary grew; it never does here.
-            model.save_pretrained(
-                directory, state_dict=in_bf16(state), save_embedding_layers=False
-            )
-            (directory / "README.md").unlink(missing_ok=True)
-            # A path of this machine means nothing elsewhere.
-            settings = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
-            settings["base_model_name_or_path"] = known.hub_id if known else base.name
-            write_json(directory / "adapter_config.json", settings)
-        else:
-            save_model_bf16(model, directory, state)
-        tokenizer.save_pretrained(directory)
-        write_json(directory / ADAPTER_INFO, info)

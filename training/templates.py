@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROBE: list[dict[str, str]] = [
     {"role": "system", "content": "You keep a shop.\nFor sale:\nTin Whistle 12\nGlass Eye 7"},
     {"role": "user", "content": "cart []\nplayer: 12 whistles?"},
-    {"role": "assistant", "content": '{"last":"","state":"CASUAL","say":"Twelve – “all” of them?"}'},
+    {"role": "assistant", "content": '{"last":"","state":"CASUAL","say":"Twelve – “all”?"}'},
     {"role": "user", "content": 'cart [["Tin Whistle",12]] price 144\nplayer: yes'},
     {"role": "assistant", "content": '{"last":"OFFER_SELL","state":"END","say":"Bye."}'},
 ]

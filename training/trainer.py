@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from transformers import (
     PreTrainedModel,
+    Trainer,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -27,6 +28,17 @@ from trl import SFTTrainer
 
 from haggle.storage import dumps
 from training.data import IGNORED, BucketSampler
+
+# What preference methods log beside the loss, and its name in metrics.jsonl: how far the right
+# answers stand before the wrong ones (in units of 1 / beta), the share that do, and each by itself.
+FIGURES = {
+    "rewards/margins": "margin",
+    "rewards/accuracies": "accuracy",
+    "rewards/chosen": "reward_chosen",
+    "rewards/rejected": "reward_rejected",
+    "logps/chosen": "logp_chosen",
+    "logps/rejected": "logp_rejected",
+}
 
 
 class NonFiniteError(Exception):
@@ -84,8 +96,10 @@ def supervised_log_probs(
     return -losses, mask
 
 
-class DialogueTrainer(SFTTrainer):
-    """SFTTrainer over `training.data` columns: weighted loss, bucketed batches, bounded time."""
+class BoundedTrainer(Trainer):
+    """What all our trainers add to TRL's: a clock, a stop at numbers that are none, batches of
+    similar lengths, a schedule that keeps to the time. Stands before TRL's trainer among the bases.
+    """
 
     lr_scheduler: Any
 
@@ -98,45 +112,20 @@ class DialogueTrainer(SFTTrainer):
                 if hasattr(module, "cast_input_dtype_enabled"):
                     module.cast_input_dtype_enabled = False
 
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: dict[str, torch.Tensor],
-        return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | None = None,
-    ) -> Any:
-        ids, labels = inputs["input_ids"], inputs["labels"]
-        weights = inputs["loss_weights"][:, 1:]
-        if self.accelerator.num_processes == 1 and ids.device.type == "cpu":
-            with self.accelerator.autocast():
-                log_probs, mask = supervised_log_probs(causal_model(model), ids, labels)
-            loss = -(log_probs * weights[mask]).sum()
-        else:
-            outputs = model(input_ids=ids, labels=labels, use_cache=False, fused_lm_head=True)
-            loss = -(outputs.log_probs * weights).sum()
-        total = weights.sum() if num_items_in_batch is None else num_items_in_batch
-        loss = loss / torch.as_tensor(total).clamp(min=1e-6)
-        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
-            loss = loss * self.accelerator.num_processes
-        if self.model.training:
-            if not torch.isfinite(loss):
-                raise NonFiniteError(f"loss is {loss.item()}")
-            # Every row ends with a supervised token, so its length is its last label's place.
-            last = (labels != IGNORED).int().cumsum(1).argmax(1) + 1
-            # Batches of similar lengths go to the processes together, so one stands for all.
-            self.clock.tokens += int(last.sum()) * self.accelerator.num_processes
-        return (loss, None) if return_outputs else loss
+    def row_lengths(self, rows: Any) -> list[int]:
+        """Tokens of each row of a data set."""
+        return [len(ids) for ids in rows["input_ids"]]
 
-    def _get_num_items_in_batch(
-        self, batch_samples: list[dict[str, torch.Tensor]], device: torch.device
-    ) -> torch.Tensor | None:
-        if not batch_samples:
-            return None
-        total = torch.stack([b["loss_weights"][:, 1:].sum() for b in batch_samples]).sum()
-        total = total.to(device)
-        if self.args.world_size > 1:
-            total = self.accelerator.gather(total).sum()
-        return total
+    def figures(self) -> dict[str, float]:
+        """What the method measures beside the loss, as last logged."""
+        logged = (line for line in reversed(self.state.log_history) if "loss" in line)
+        last: dict[str, Any] = next(logged, {})
+        return {name: last[key] for key, name in FIGURES.items() if key in last}
+
+    def check_loss(self, loss: torch.Tensor) -> None:
+        """Raise NonFiniteError for a loss that is no number."""
+        if not torch.isfinite(loss):
+            raise NonFiniteError(f"loss is {loss.item()}")
 
     def _clip_grad_norm(self, model: Any) -> Any:
         norm = super()._clip_grad_norm(model)
@@ -146,7 +135,7 @@ class DialogueTrainer(SFTTrainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows = train_dataset if train_dataset is not None else self.train_dataset
-        lengths = [len(ids) for ids in rows["input_ids"]]
+        lengths = self.row_lengths(rows)
         return BucketSampler(lengths, self.args.per_device_train_batch_size, self.args.seed)
 
     def create_scheduler(
@@ -171,6 +160,49 @@ class DialogueTrainer(SFTTrainer):
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """No model card: the run directory explains itself."""
+
+
+class DialogueTrainer(BoundedTrainer, SFTTrainer):
+    """SFTTrainer over `training.data` columns: weighted loss where there is something to learn."""
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, torch.Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | None = None,
+    ) -> Any:
+        ids, labels = inputs["input_ids"], inputs["labels"]
+        weights = inputs["loss_weights"][:, 1:]
+        if self.accelerator.num_processes == 1 and ids.device.type == "cpu":
+            with self.accelerator.autocast():
+                log_probs, mask = supervised_log_probs(causal_model(model), ids, labels)
+            loss = -(log_probs * weights[mask]).sum()
+        else:
+            outputs = model(input_ids=ids, labels=labels, use_cache=False, fused_lm_head=True)
+            loss = -(outputs.log_probs * weights).sum()
+        total = weights.sum() if num_items_in_batch is None else num_items_in_batch
+        loss = loss / torch.as_tensor(total).clamp(min=1e-6)
+        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+            loss = loss * self.accelerator.num_processes
+        if self.model.training:
+            self.check_loss(loss)
+            # Every row ends with a supervised token, so its length is its last label's place.
+            last = (labels != IGNORED).int().cumsum(1).argmax(1) + 1
+            # Batches of similar lengths go to the processes together, so one stands for all.
+            self.clock.tokens += int(last.sum()) * self.accelerator.num_processes
+        return (loss, None) if return_outputs else loss
+
+    def _get_num_items_in_batch(
+        self, batch_samples: list[dict[str, torch.Tensor]], device: torch.device
+    ) -> torch.Tensor | None:
+        if not batch_samples:
+            return None
+        total = torch.stack([b["loss_weights"][:, 1:].sum() for b in batch_samples]).sum()
+        total = total.to(device)
+        if self.args.world_size > 1:
+            total = self.accelerator.gather(total).sum()
+        return total
 
 
 def causal_model(model: Any) -> PreTrainedModel:
@@ -220,6 +252,7 @@ class RunLog(TrainerCallback, ExportableState):
         record: dict[str, Any] = {"step": state.global_step}
         names = {"learning_rate": "lr", "loss": "loss", "grad_norm": "grad_norm", "epoch": "epoch"}
         names["eval_loss"] = "eval_loss"
+        names |= FIGURES
         record |= {names[key]: value for key, value in logs.items() if key in names}
         elapsed, tokens = self.clock.elapsed_s, self.clock.tokens
         record |= {"tokens": tokens, "elapsed_s": round(elapsed, 2)}

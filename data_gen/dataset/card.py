@@ -95,7 +95,6 @@ def render_card(
         s=statistics,
         main=main,
         main_name=next(iter(statistics.splits)),
-        files=files or {},
         sources=sources,
         scripted="scripted" in sources or sources == {UNKNOWN},
         rewriters=sorted(t.removeprefix(REWRITER) for t in teachers if t.startswith(REWRITER)),

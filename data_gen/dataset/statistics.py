@@ -17,7 +17,7 @@ from typing import Any
 
 from data_gen.dataset.counting import Tally
 from data_gen.dataset.lengths import TokenLengths, load_tokenizer, token_lengths
-from data_gen.dataset.records import Comparison, HeldOut, SplitStatistics, Statistics
+from data_gen.dataset.records import Comparison, HeldOut, Statistics
 from haggle.config import read_mapping
 from haggle.dataset import count_rows, dataset_splits, located_rows
 from haggle.errors import HaggleError, nearest
@@ -138,6 +138,3 @@ def _held_out(tallies: dict[str, Tally]) -> HeldOut | None:
         dialogues=test.dialogue_keys.shared_with(train.dialogue_keys),
         acts_in_test_only=sorted(set(test.acts) - set(train.acts)),
     )
-
-
-__all__ = ["Comparison", "SplitStatistics", "Statistics", "collect", "compare", "splits_of"]

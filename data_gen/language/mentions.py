@@ -69,6 +69,7 @@ class Names:
         self._bags = {
             item.item_name: [
                 _bag(item.item_name),
+                _bag(shop.heads.get(item.item_name, item.item_name)),
                 *map(_bag, shop.nicknames.get(item.item_name, ())),
             ]
             for item in shop.world.items
@@ -126,7 +127,7 @@ class Names:
             (head, pair)
             for head, pair in by_head.items()
             if len(pair) == 2
-            and sum(_bag(head) <= bag for bags in self._bags.values() for bag in bags) == 2
+            and sum(any(_bag(head) <= bag for bag in bags) for bags in self._bags.values()) == 2
         ]
 
     def say(

@@ -6,7 +6,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from data_gen.teachers.asking import Ask, Asking, Rejected, again, checked_ending, prompt
+from data_gen.teachers.asking import (
+    Ask,
+    Asking,
+    Rejected,
+    again,
+    checked_ending,
+    prompt,
+    refuse_echo,
+)
 from data_gen.teachers.config import PlayerConfig
 from data_gen.teachers.reading import bare_line
 from data_gen.teachers.report import RoleTally
@@ -50,6 +58,7 @@ class LlmPlayer:
             tally.answered(answer)
             try:
                 line = self.accept(answer, world, turns)
+                refuse_echo(line or "", first)
             except Rejected as rejected:
                 tally.reject(rejected)
                 request = again(first, answer, rejected, attempt + 1)

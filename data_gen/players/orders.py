@@ -51,12 +51,16 @@ def order_haggle(p: Speaker, s: Session) -> Spoken | None:
 
 def order_all(p: Speaker, s: Session) -> Spoken | None:
     """The whole stock of something."""
+    if not s.world.inventory:
+        return None
     name = p.rng.choice(s.world.sellable_names)
     return p.say(ordered("order_all", (name, "all")), "item", item=p.item(name, 2))
 
 
 def order_half(p: Speaker, s: Session) -> Spoken | None:
     """Half the stock of something."""
+    if not s.world.inventory:
+        return None
     name = p.rng.choice(s.world.sellable_names)
     return p.say(ordered("order_half", (name, "half")), "item", item=p.item(name, 2))
 

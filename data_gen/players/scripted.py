@@ -54,16 +54,16 @@ class Profile:
 def sample_temper(rng: random.Random) -> Temper:
     """A random temper; every trait varies independently."""
     return Temper(
-        haggle=rng.uniform(0.1, 0.65),
-        modify=rng.uniform(0.15, 0.65),
-        smalltalk=rng.uniform(0, 0.15),
+        haggle=rng.uniform(0.1, 0.6),
+        modify=rng.uniform(0.12, 0.55),
+        smalltalk=rng.uniform(0, 0.13),
         ask=rng.uniform(0.1, 0.5),
-        hesitate=rng.uniform(0, 0.26),
+        hesitate=rng.uniform(0, 0.22),
         attack=rng.choice((0.0, 0.0, 0.0, 0.08, 0.2)),
         leave=rng.choice((0.01, 0.02, 0.05)),
         rude=rng.choice((0.0, 0.0, 0.0, 0.02, 0.06)),
-        after_sale=rng.uniform(0.1, 0.5),
-        detour=rng.uniform(0.05, 0.25),
+        after_sale=rng.uniform(0.05, 0.35),
+        detour=rng.uniform(0.05, 0.22),
     )
 
 
@@ -74,7 +74,7 @@ def sample_profile(rng: random.Random, split: Split, restless: float = 0.0) -> P
         temper=sample_temper(rng),
         patience=rng.choice((7, 9, 10, 11, MAX_ROUNDS, MAX_ROUNDS)),
         purse=rng.choice((0.7, 0.8, 0.9, 1.0, 1.0, 1.2, 2.0)),
-        sellable=rng.choice((0.7, 0.85, 0.95, 1.0)),
+        sellable=rng.choice((0.6, 0.75, 0.85, 0.95)),
     )
     if not restless:
         return profile

@@ -6,6 +6,7 @@ puts the questions of all of them into one batch.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from haggle.storage import writable
 Role = Literal["teacher", "player", "rewriter"]
 T = TypeVar("T")
 AHEAD = 4  # finished dialogues that may wait for an earlier one, in multiples of those under way
+ECHO = 5
 MAX_QUOTED = 1200  # characters of a rejected answer that are shown to the model again
 
 
@@ -83,6 +85,21 @@ def checked_ending(answer: Generation) -> str:
     if answer.finish_reason == "length":
         raise Rejected("truncated", "it was too long and was cut off; be shorter")
     return text
+
+
+def refuse_echo(text: str, request: GenerationRequest, allowed: str = "") -> None:
+    """Raise Rejected when a line repeats its instructions: `ECHO` words of the system message in a
+    row that are not in `allowed`."""
+    spoken = _words(text)
+    told, free = (f" {' '.join(_words(t))} " for t in (request.messages[0].content, allowed))
+    for at in range(len(spoken) - ECHO + 1):
+        piece = f" {' '.join(spoken[at : at + ECHO])} "
+        if piece in told and piece not in free:
+            raise Rejected("echo", "it repeated the instructions; write the line itself")
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 @dataclass

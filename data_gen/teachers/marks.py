@@ -29,7 +29,8 @@ YES = _words(
     r"yes|yeah|yea|yep|yup|ya|ye|aye|yay|ok|okay|sure|deal|agree[ds]?|agreeable|agreement|done|sold|"
     r"confirm\w*|accept\w*|go ahead|do it|perfect|works|settled?|certainly|absolutely|of course|"
     r"gladly|fine|good|let[’']?s|take|buy|wrap|pack|proceed|shake|fair|suits?|ring|seal|approved?|"
-    r"definitely|indeed|exactly|correct|affirmative|please do|right|all right|alright|happy|great"
+    r"definitely|indeed|exactly|correct|affirmative|sealed|consent\w*|bargain|finish|"
+    r"close|please do|right|all right|alright|happy|great|pay|sale|ready|go on|on with it|yours"
 )
 STRONG_YES = _words(
     r"deal|agreed|confirmed?|accept(?:ed)?|sold|i[’']?ll take (?:it|them)|go ahead|it[’']?s settled"
@@ -76,7 +77,8 @@ CLASSES: dict[str, re.Pattern[str]] = {
     ),
     "sum": _words(
         r"total\w*|sum|owe|order|price|come to|cost\w*|altogether|so far|amount|pay|bill|tally|"
-        r"cart|basket|adds? up|bag|pile|list|repeat|again|summar\w*|recap"
+        r"cart|basket|adds? up|how much|stock|where (?:are|were|do|did) we|bag|pile|list|repeat|"
+        r"again|summar\w*|recap"
     ),
     "waiting": _words(
         r"wait|think\w*|thought|moment|minute|sec|second|sure|hm+|maybe|perhaps|let me|hold|yet|"
@@ -94,7 +96,7 @@ CLASSES: dict[str, re.Pattern[str]] = {
     "farewell": _words(
         r"bye|goodbye|farewell|good ?night|good ?day|later|leav(?:e|ing)|going|go|off|so long|"
         r"see you|cheers|take care|head(?:ing)?|until|nothing|another time|some other|elsewhere|"
-        r"adieu|away|out"
+        r"adieu|away|out|on my way|run|depart\w*|done|home"
     ),
     "calling off": _words(
         r"cancel\w*|empt(?:y|ied)|clear|remove|put|back|forget|drop|out|off|nothing|scrap|scratch|"
@@ -147,6 +149,11 @@ _EXACT = {  # classes that change what a line asks for when it gains them
               "last", "same", "only", "swap", "remove"),
     "haggle": ("percent", "off", "each", "half", "double"),
 }  # fmt: skip
+# What a line of these kinds does is all in such words: a new one needs them, whatever the old has.
+_NEEDED: dict[Kind, str] = {
+    "haggle": "dealing", "leave": "farewell", "clear": "calling off", "hesitate": "waiting",
+    "restate": "sum", "thanks": "thanks", "greet": "hello",
+}  # fmt: skip
 _CHANGED = ("only", "swap", "set", "add", "remove")
 _MAY_AGREE = frozenset(("agree", "order", "clear", "greet", "smalltalk", "thanks"))
 
@@ -156,6 +163,8 @@ def check_marks(old: str, new: str, act: Act, named: bool) -> None:
 
     `named` is whether it names items, and so need not point at any.
     """
+    if act.kind == "agree" and not YES.search(new):
+        raise Rejected("act", "it has to stay an agreement")
     old, new = IDIOMS.sub(" ", old), IDIOMS.sub(" ", new)
     _check_yes_and_no(old, new, act.kind)
     kept = _KEPT.get(act.kind, ())
@@ -165,6 +174,9 @@ def check_marks(old: str, new: str, act: Act, named: bool) -> None:
         word = CLASSES[name].search(old)
         if word and not CLASSES[name].search(new):
             raise Rejected("act", f"{word[0]!r}, or a word like it, has to stay in it")
+    needed = _NEEDED.get(act.kind) if act.bid is None else None
+    if needed and not CLASSES[needed].search(new):
+        raise Rejected("act", "what it does can no longer be told from it")
     exact = _EXACT.get(act.kind, ()) if act.kind != "haggle" or act.bid is not None else ()
     for name in exact:
         word = CLASSES[name].search(new)
@@ -182,8 +194,6 @@ def _check_yes_and_no(old: str, new: str, kind: Kind) -> None:
     if kind == "agree":
         if refuses and not refused:
             raise Rejected("negation", "an agreement must not turn into a refusal")
-        if YES.search(old) and not YES.search(new):
-            raise Rejected("act", "it has to stay an agreement")
         if "?" in new and "?" not in old:
             raise Rejected("question", "an agreement must not turn into a question")
     if kind in {"hesitate", "order", "clear", "leave"} and refused and not refuses:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from data_gen.acts import Act
-from data_gen.teachers.asking import Ask, Asking, Rejected, again, checked_ending, prompt
+from data_gen.teachers.asking import (
+    Ask,
+    Asking,
+    Rejected,
+    again,
+    checked_ending,
+    prompt,
+    refuse_echo,
+)
 from data_gen.teachers.config import RewriterConfig
 from data_gen.teachers.reading import Reader, bare_line
 from data_gen.teachers.report import RoleTally
@@ -155,5 +163,6 @@ def _phrasing(job: Job, answer: Generation) -> str:
         raise Rejected("lines", f"{error}; write one line only") from None
     if not line:
         raise Rejected("empty", "it was empty")
+    refuse_echo(line, job.request, job.original)
     job.check(line)
     return line

@@ -55,16 +55,16 @@ def train(
         bool, typer.Option("--fresh", help="Do not resume from a checkpoint.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="One step and a checkpoint, then stop; fetches nothing.")
+        bool, typer.Option("--dry-run", help="One step and a checkpoint; fetches nothing.")
     ] = False,
     tiny: Annotated[
         bool, typer.Option("--tiny", help="In a dry run: tiny random weights of the architecture.")
     ] = False,
 ) -> None:
-    """Fit a small model to the dialogues with LoRA; resumes."""
+    """Fit a small model to dialogues, or to preference pairs; resumes."""
     from haggle.dataset import dataset_files
     from training.config import load_train_config
-    from training.sft import train as run
+    from training.run import train as run
 
     changes = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
     loaded = load_train_config(_config("train", config))

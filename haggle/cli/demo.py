@@ -65,7 +65,7 @@ def run_demo(out: Path, *, train_minutes: float, dialogues: int) -> None:
 
 def _train(out: Path, minutes: float) -> Path:
     from training.config import load_train_config
-    from training.sft import train
+    from training.run import train
 
     adapter = out / "train" / "adapter"
     if not adapter.exists():

@@ -26,10 +26,10 @@ class LlamaCppOptions(Record):
     """Options of llama.cpp.
 
     `grammar`: llguidance costs least and keeps to the tokens the model was trained on; gbnf is
-    llama.cpp's own. `template`: how messages become text; auto takes the family's markup as training
-    does, told by the GGUF's own template, and that template itself for other families (`model`:
-    for any). `cache_mib` bounds the memory for prompts put aside, `gpu_layers` -1 offloads all that
-    fit.
+    llama.cpp's own. `template`: how messages become text; auto takes the family's markup as
+    training does, told by the GGUF's own template, and that template itself for other families
+    (`model`: for any). `cache_mib` bounds the memory for prompts put aside, `gpu_layers` -1
+    offloads all that fit.
     """
 
     grammar: Literal["auto", "llguidance", "gbnf"] = "auto"

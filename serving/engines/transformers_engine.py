@@ -24,9 +24,10 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
+from haggle.adapters import check_adapter
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
-from haggle.models import check_safetensors, resolve_base
+from haggle.models import BaseModel, resolve_base
 from haggle.wire import WireConstraint
 from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
@@ -51,7 +52,7 @@ class TransformersEngine:
             disable_progress_bar()
         self._tokenizer = AutoTokenizer.from_pretrained(base.path)
         self._special = special_tokens(self._tokenizer)
-        self._model = _load(base.path, config.adapter, _dtype(config, self.device), self.device)
+        self._model = _load(base, config.adapter, _dtype(config, self.device), self.device)
         # Sets the padding side and, where a tokenizer has none, the padding token.
         self._outlines = from_transformers(self._model, self._tokenizer)
         self._backend = LLGuidanceBackend(self._outlines)
@@ -285,17 +286,12 @@ def _dtype(config: EngineConfig, device: torch.device) -> torch.dtype:
     return dtype
 
 
-def _load(path: Path, adapter: Path | None, dtype: torch.dtype, device: torch.device) -> Any:
-    model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
+def _load(base: BaseModel, adapter: Path | None, dtype: torch.dtype, device: torch.device) -> Any:
     if adapter is not None:
         adapter = adapter.expanduser()
-        if not (adapter / "adapter_config.json").is_file():
-            raise HaggleError(
-                "adapter_config.json is missing",
-                where=str(adapter),
-                hint="`adapter` is a directory that `haggle train` wrote",
-            )
-        check_safetensors(adapter / "adapter_model.safetensors")
+        check_adapter(adapter, base)
+    model = AutoModelForCausalLM.from_pretrained(base.path, dtype=dtype)
+    if adapter is not None:
         from peft import PeftModel
 
         # Merged in memory: the adapter's own matrices would cost a third of the speed.

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from haggle.adapters import check_adapter
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
-from haggle.models import check_safetensors, resolve_base
+from haggle.models import BaseModel, resolve_base
 from haggle.wire import WireConstraint
 from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
@@ -30,7 +31,7 @@ class VllmEngine:
     def __init__(self, config: EngineConfig) -> None:
         options = config.vllm
         base = resolve_base(config.model)
-        adapter = None if config.adapter is None else _adapter_dir(config.adapter)
+        adapter = None if config.adapter is None else _adapter_dir(config.adapter, base)
         _set_environment(config)
         from vllm import LLM
 
@@ -193,15 +194,9 @@ def _set_environment(config: EngineConfig) -> None:
         os.environ.setdefault(name, value)
 
 
-def _adapter_dir(adapter: Path) -> Path:
+def _adapter_dir(adapter: Path, base: BaseModel) -> Path:
     adapter = adapter.expanduser().resolve()
-    if not (adapter / "adapter_config.json").is_file():
-        raise HaggleError(
-            "adapter_config.json is missing",
-            where=str(adapter),
-            hint="`adapter` is a directory that `haggle train` wrote",
-        )
-    check_safetensors(adapter / "adapter_model.safetensors")
+    check_adapter(adapter, base)
     return adapter
 
 

@@ -231,6 +231,7 @@ def test_nobody_speaks_after_the_merchant_has_ended_it():
         ("NPC: What can I get you?", "role"),
         ("As you like.", "role"),
         ("w" * 501, "long"),
+        ("I am the customer: never say what a merchant would say.", "echo"),
     ],
 )
 def test_unusable_lines_are_asked_again_and_the_dialogue_dropped(text, reason):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,27 +14,17 @@ import yaml
 
 from data_gen.config import DataConfig
 from data_gen.generate import generate
-from data_gen.language.mentions import Names
 from data_gen.sources import make_dialogue, open_source, start_dialogue, to_row
-from data_gen.teachers.asking import Rejected
-from data_gen.teachers.convert import read_bid, to_placeholders
 from data_gen.teachers.llm import write
-from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import readable
 from data_gen.teachers.source import LlmSource
-from data_gen.worlds import shop_of
 from haggle.config import CONFIGS, parse
 from haggle.dataset import iter_rows
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
-from haggle.ledger import total as total_price
-from haggle.models import resolve_base
 from haggle.procedure import load_procedure
-from haggle.resolve import resolve
-from haggle.session import Session, full_json
-from haggle.wire import Proposal, decode_compact
-from haggle.world_io import named_world
-from serving.engines import EngineConfig
+from haggle.session import full_json
+from haggle.wire import decode_compact
 
 PROCEDURE = load_procedure()
 NUMBER = 12
@@ -240,6 +229,13 @@ def test_a_dialogue_may_be_dropped_instead():
     assert report["teacher"]["given_up"] == {"dialogue dropped": 1}
 
 
+def test_a_third_attempt_is_shown_the_last_rejected_answer_only():
+    model = Model(lambda request: "Hm.")
+    list(source_of(model, config_of(max_attempts=3)).rows("train", [0]))
+    sizes = [len(request.messages) for request in model.requests]
+    assert sizes[:3] == [2, 4, 4] and sizes[3:6] == [4, 6, 6]
+
+
 def test_only_trust_lets_a_teacher_differ_from_the_oracle():
     def small_talk(request: GenerationRequest) -> str:
         constraint = request.constraint
@@ -391,217 +387,3 @@ def test_the_shipped_configs_name_engines_that_exist(name):
     assert load_data_config(path).teacher is not None
     assert f"haggle generate --config configs/data/{name}.yaml" in path.read_text(encoding="utf-8")
     open_source(load_data_config(path)).close()
-
-
-# What a full answer says, in the compact format
-
-
-@pytest.fixture
-def frontier() -> Session:
-    return Session(named_world("frontier_shop"))
-
-
-def reader_of(session: Session) -> Reader:
-    shop = shop_of(session.world)
-    return Reader(shop, Names(shop))
-
-
-def offer(*lines: tuple[str, int]) -> Proposal:
-    return Proposal("", "OFFER_SELL", "", cart=lines)
-
-
-def spoken(session: Session, proposal: Proposal, say: str, stated: float | None = None) -> str:
-    resolved = resolve(session, proposal, guarded=True)
-    return to_placeholders(session, resolved, stated, say, reader_of(session))
-
-
-AXES = (("Sharp Axe", 4), ("Sturdy Shield", 4))
-
-
-@pytest.mark.parametrize(
-    ("say", "kept"),
-    [
-        (
-            "4 Sharp Axes and 4 Sturdy Shields. That is 1,720 gold.",
-            "__CART__. That is __PRICE__ gold.",
-        ),
-        ("Four sharp axes, plus four Sturdy Shields: 1720 gold", "__CART__: __PRICE__ gold"),
-        (
-            "Axes are 130 gold each, shields 300. All of it is __PRICE__ gold.",
-            "All of it is __PRICE__ gold.",
-        ),
-        (
-            "You'd pay __PRICE__ gold for the lot, friend.",
-            "You'd pay __PRICE__ gold for the lot, friend.",
-        ),
-    ],
-)
-def test_numbers_of_an_offer_become_placeholders_again(frontier, say, kept):
-    assert spoken(frontier, offer(*AXES), say) == kept
-
-
-@pytest.mark.parametrize(
-    ("say", "kept"),
-    [
-        ("The Simple Lantern is 80 gold, and the Local Map is 60 gold.", "__PRICES__."),
-        (
-            "I have the Simple Lantern for 80 gold and the Local Map for 60 gold!",
-            "I have __PRICES__!",
-        ),
-        ("Here: Simple Lantern and Local Map. Both are good.", "Here: __ITEMS__. Both are good."),
-        ("Only the Simple Lantern burns all night.", "Only the Simple Lantern burns all night."),
-    ],
-)
-def test_goods_on_show_become_placeholders_again(frontier, say, kept):
-    shown = Proposal("", "SHOW_ITEMS", "", show=("Simple Lantern", "Local Map"))
-    assert spoken(frontier, shown, say) == kept
-
-
-@pytest.mark.parametrize(
-    ("state", "say", "reason"),
-    [
-        ("OFFER_SELL", "4 Sharp Axes at 130 gold and 4 Sturdy Shields at 300.", "numbers_left"),
-        ("OFFER_SELL", "A fine choice, friend.", "no_price"),
-        ("OFFER_SELL", "__PRICE__ gold, but I do not sell wands.", "remark"),
-        ("OFFER_SELL", "__PRICES__ and so __PRICE__ gold.", "placeholder"),
-        ("OFFER_SELL", "__PRICE__ gold <|im_end|>", "markup"),
-        ("FINAL_CHECK", "Good, __CART__ for __PRICE__ gold it is.", "no_question"),
-        ("COMMIT_SALE", "__PRICE__ gold. Do you confirm?", "question"),
-        ("CASUAL", "x" * 400, "long"),
-    ],
-)
-def test_lines_that_cannot_be_stored_are_given_up(frontier, state, say, reason):
-    write(frontier, "axes", replace(offer(*AXES), say="__PRICE__"))
-    proposal = Proposal(frontier.last, state, "", cart=AXES if state == "OFFER_SELL" else None)
-    with pytest.raises(Rejected) as caught:
-        spoken(frontier, proposal, say)
-    assert caught.value.reason == reason
-
-
-def test_what_code_says_itself_is_left_out_of_the_teachers_line(frontier):
-    asked = offer(("Sharp Axe", 2), ("?elven wand", 1))
-    said = "I don't carry elven wands. Two Sharp Axes come to __PRICE__ gold."
-    assert spoken(frontier, asked, said) == "__CART__ come to __PRICE__ gold."
-
-
-@pytest.mark.parametrize(
-    ("line", "bid"),
-    [
-        ("can you do 600?", 600), ("knock off 20 gold", "-20"), ("20 gold less, please", "-20"),
-        ("10% off?", "10%"), ("ten percent and it's a deal", "10%"), ("30 gold each", "30 each"),
-        ("drop it to 50", 50), ("I'd pay 1,200", 1200), ("that is too much for me", None),
-        ("2 Sharp Axes for 200", 200), ("how about a hundred and fifty?", 150),
-    ],
-)  # fmt: skip
-def test_a_bid_is_read_from_the_players_words(frontier, line, bid):
-    assert read_bid(line, frontier, reader_of(frontier)) == bid
-
-
-@pytest.mark.parametrize(
-    "line", ["half price?", "500 or 600", "maybe 12.5", "cut 50 here, 60 there"]
-)
-def test_a_bid_that_may_mean_two_things_is_not_guessed(frontier, line):
-    with pytest.raises(Rejected, match="cannot be told"):
-        read_bid(line, frontier, reader_of(frontier))
-
-
-def full(session: Session, state: str, say: str, cart: dict[str, int], sale: float) -> str:
-    known = session.world.by_id
-    items = [
-        {"item_id": i, "item_name": known[i].item_name, "quantity": n, "price": known[i].price}
-        for i, n in cart.items()
-    ]
-    total = total_price(session.world, cart)
-    details = {
-        "context_subtype": state,
-        "items": items,
-        "original_price": total,
-        "sale_price": sale,
-    }
-    return json.dumps({
-        "last_trade_context": session.last, "context_reason": "", "context_type": "TRADE",
-        "context_details": details, "npc_dialogue": say,
-    })  # fmt: skip
-
-
-def accepted(session: Session, answer: str, player: str) -> Proposal:
-    from data_gen.teachers.llm import LlmTeacher
-
-    config = config_of(method="astp").teacher
-    assert config is not None
-    teacher = LlmTeacher(config, Model(parrot))
-    view = teacher.view(session)
-    view.last, view.state, view.cart = session.last, session.state, dict(session.cart)
-    view.sale_price = session.sale_price
-    return teacher.accept(session, view, player, Generation(answer), reader_of(session))
-
-
-def test_a_price_haggled_by_a_teacher_must_be_the_one_code_comes_to(frontier):
-    write(frontier, "axes", replace(offer(("Sharp Axe", 4)), say="__PRICE__"))
-    cart, line = dict(frontier.cart), "would you take 100?"
-    floor = resolve(
-        frontier, Proposal("OFFER_SELL", "NEGOTIATE", "", bid=100), guarded=True
-    ).sale_price
-    assert floor is not None and floor < 520
-    lowered = full(
-        frontier, "NEGOTIATE", f"I can let you have it for {floor:.0f} gold.", cart, floor
-    )
-    proposal = accepted(frontier, lowered, line)
-    assert (proposal.bid, proposal.say) == (100, "I can let you have it for __PRICE__ gold.")
-    held = full(frontier, "NEGOTIATE", "It is 520 gold and stays 520 gold.", cart, 520)
-    with pytest.raises(Rejected) as caught:
-        accepted(frontier, held, line)
-    assert caught.value.reason == "outcome"
-
-
-@pytest.mark.parametrize(
-    ("state", "say", "changes", "sale", "reason"),
-    [
-        ("FINAL_CHECK", "So 520 gold, yes?", {}, 500, "ledger"),
-        ("FINAL_CHECK", "So 390 gold, yes?", {"weapon_05": 3}, 390, "ledger"),
-        ("OFFER_SELL", "That is 100 gold.", {}, 100, "floor"),
-        ("COMMIT_SALE", "Sold for 520 gold.", {}, 520, "critical"),
-        ("OFFER_SELL", "That is 77 gold, or __PRICE__.", {}, 520, "numbers"),
-    ],
-)
-def test_a_full_answer_is_taken_at_its_word_and_checked(
-    frontier, state, say, changes, sale, reason
-):
-    write(frontier, "axes", replace(offer(("Sharp Axe", 4)), say="__PRICE__"))
-    (axe,) = frontier.cart
-    cart = {axe: next(iter(changes.values()), 4)}
-    with pytest.raises(Rejected) as caught:
-        accepted(frontier, full(frontier, state, say, cart, sale), "all right")
-    assert caught.value.reason == reason
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("role", ["teacher", "rewriter"])
-def test_the_small_model_teaches_over_the_openai_protocol(tmp_path: Path, role):
-    pytest.importorskip("xllamacpp")
-    pytest.importorskip("openai")
-    from serving.openai_server import openai_server
-
-    try:
-        gguf = resolve_base().gguf_path
-    except (HaggleError, ImportError) as error:
-        pytest.skip(f"no base model here: {error}")
-    with openai_server(EngineConfig(engine="llamacpp", gguf=gguf, parallel=2)) as url:
-        path = tmp_path / "small.yaml"
-        serve = {"engine": "openai", "model": "small", "parallel": 2, "openai": {"base_url": url}}
-        path.write_text(yaml.safe_dump(serve), encoding="utf-8")
-        roles: dict[str, dict[str, Any]] = {
-            "teacher": {"engine": str(path), "guard": "state", "max_attempts": 2},
-            "rewriter": {"engine": None, "rewriter": {"engine": str(path), "max_attempts": 1}},
-        }
-        source = open_source(config_of({"items": [4, 5]}, **roles[role]))
-        try:
-            (row,) = source.rows("train", [0])
-            report = source.report()
-        finally:
-            source.close()
-    counted = report[role]
-    assert counted["accepted"] + sum(counted["given_up"].values()) == counted["turns"] > 0
-    assert counted["completion_tokens"] > counted["answers"] > 0
-    assert row["turns"] and all("__" not in turn["npc_dialogue"] for turn in row["turns"])
-    assert report["engines"]["small"]["answers"] == counted["answers"]

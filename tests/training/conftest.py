@@ -129,3 +129,46 @@ def tokenizer(tiny_base: Path) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(tiny_base)
+
+
+def spoken_cart(name: str, number: int) -> list[dict[str, str]]:
+    record = {"last": "", "state": "OFFER_SELL", "cart": [[name, number]], "say": "Fine."}
+    return [{"role": "assistant", "content": json.dumps(record, separators=(",", ":"))}]
+
+
+def make_pair_rows(number: int = 12) -> list[dict[str, Any]]:
+    """Pairs in which the right answer has the number asked for; prompts of one to three rounds."""
+    rows = []
+    for index in range(number):
+        name = ("Clay Jug", "Brass Bell", "Silk Scarf")[index % 3]
+        prompt = [{"role": "system", "content": "For sale:\nClay Jug 25\nBrass Bell 40"}]
+        for earlier in range(index % 3):
+            prompt += [
+                {"role": "user", "content": f"cart []\nplayer: hello {earlier}"},
+                {"role": "assistant", "content": '{"last":"","state":"CASUAL","say":"Hm."}'},
+            ]
+        asked = 1 + index % 5
+        prompt.append({"role": "user", "content": f"cart []\nplayer: {asked} of {name}"})
+        rows.append(
+            {
+                "schema_version": 1,
+                "prompt": prompt,
+                "chosen": spoken_cart(name, asked),
+                "rejected": spoken_cart(name, asked + 3),
+            }
+        )
+    return rows
+
+
+@pytest.fixture(scope="session")
+def pair_rows() -> list[dict[str, Any]]:
+    """Twelve preference pairs."""
+    return make_pair_rows()
+
+
+@pytest.fixture(scope="session")
+def pair_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of them."""
+    folder = tmp_path_factory.mktemp("pairs")
+    write_rows(folder / "train.jsonl", make_pair_rows())
+    return folder

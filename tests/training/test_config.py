@@ -10,8 +10,10 @@ import yaml
 from haggle.config import CONFIGS
 from haggle.errors import HaggleError
 from training.config import (
+    DpoConfig,
     TrainConfig,
     differing_keys,
+    dpo_arguments,
     load_train_config,
     resolved_yaml,
     sft_arguments,
@@ -28,7 +30,8 @@ def write(path: Path, data: dict) -> Path:
 @pytest.mark.parametrize("path", sorted((CONFIGS / "train").glob("*.yaml")), ids=lambda p: p.stem)
 def test_every_shipped_config_is_valid_and_says_how_to_run_it(path: Path, tmp_path: Path) -> None:
     config = load_train_config(path)
-    arguments = sft_arguments(config.model_copy(update={"output_dir": tmp_path}))
+    config = config.model_copy(update={"output_dir": tmp_path})
+    arguments = dpo_arguments(config) if isinstance(config, DpoConfig) else sft_arguments(config)
     assert arguments.report_to in ([], "none", ["none"])
     assert f"haggle train --config configs/train/{path.name}" in path.read_text(encoding="utf-8")
 
