@@ -124,7 +124,8 @@ def carry_out(
     with explained(run, settings, last_checkpoint):
         trainer = build(clock)
     with explained(run, settings, last_checkpoint, lambda: trainer.state.global_step):
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        if not (checkpoint and _taken_from_its_end(trainer, checkpoint)):
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         return _save_result(config, base, tokenizer, trainer, clock)
 
 
@@ -250,6 +251,21 @@ def _finished(run: Path, config: RunSettings) -> TrainResult | None:
         return None
     more_time = config.max_minutes is None or config.max_minutes > result.minutes * 1.1
     return None if result.stopped == "time limit" and more_time else result
+
+
+def _taken_from_its_end(trainer: BoundedTrainer, checkpoint: Path) -> bool:
+    """Whether a run broke off behind its last step; its weights and state are then read back.
+
+    Resumed there, the trainer would take a step too many.
+    """
+    from transformers import TrainerState
+
+    state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
+    if state.global_step < state.max_steps or trainer.is_fsdp_enabled:
+        return False
+    trainer._load_from_checkpoint(str(checkpoint))
+    trainer.state = state
+    return True
 
 
 def _rewind_metrics(path: Path, checkpoint: Path | None) -> None:
