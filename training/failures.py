@@ -13,8 +13,12 @@ from haggle.errors import HaggleError
 
 # Full disk, quota used up, file too large for the file system.
 FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
-# How the same comes out of libraries that write by themselves (torch.save, safetensors).
-FULL_TEXTS = ("no space left", "os error 28", "enospc", "pytorchstreamwriter failed", "disk quota")
+# How the same comes out of libraries that write by themselves: safetensors, and torch.save, which
+# only says that its file is shorter than it should be.
+FULL_TEXTS = (
+    "no space left", "os error 28", "enospc", "disk quota", "pytorchstreamwriter failed",
+    "unexpected pos",
+)  # fmt: skip
 MEMORY_TEXTS = ("out of memory", "can't allocate memory", "cannot allocate memory", "bad_alloc")
 
 
