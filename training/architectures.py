@@ -66,7 +66,7 @@ TINY = {
     "num_attention_heads": 4,
     "head_dim": 16,
     "sliding_window": 64,
-    "max_position_embeddings": 8192,
+    "max_position_embeddings": 16384,
 }
 
 

@@ -24,7 +24,7 @@ def check_quantization(config: RunSettings) -> None:
     where = f"quantization: {config.quantization}"
     if not torch.cuda.is_available():
         raise HaggleError(
-            "there is no CUDA device, and bitsandbytes trains in four bits on no other",
+            "there is no CUDA device; on a CPU four bits only cost time",
             where=where,
             hint="leave `quantization` out, or train on a machine with an NVIDIA GPU",
         )

@@ -10,8 +10,13 @@ import typer
 
 def generate(
     config: Annotated[str, typer.Option(help="A data config (name or file).")] = "default",
-    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/data/default"),
-    n: Annotated[int | None, typer.Option("--n", min=1, help="Number of train dialogues.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory to write to; runs/data/CONFIG, if not given.")
+    ] = None,
+    n: Annotated[
+        int | None,
+        typer.Option("--n", min=1, help="Train dialogues; test and corpus stay as configured."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed instead of the config's.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as pay, if not given.")
@@ -35,8 +40,10 @@ def generate(
     loaded = override(path, train=n, seed=seed)
     with located(str(path)):
         get_method(loaded.method)
+    out = out or Path("runs/data") / path.stem
     summary = run(loaded, out, workers=workers, runner=runner, jsonl=jsonl, progress=not quiet)
     report = summary["report"]
     shown = {k: summary[k] for k in ("splits", "made_now", "seconds", "dialogues_per_second")}
     shown |= {k: report[k] for k in ("redrawn",) if k in report}
+    shown = {key: value for key, value in shown.items() if value is not None}
     print_table("generated", shown | dict(readable(report)))

@@ -32,6 +32,7 @@ def preferences(
         summary = make_preferences(loaded, out, progress=not quiet)
     shown = ("pairs", "kinds", "short", "dialogues", "unfit_turns")
     table = {
-        split: {name: counts[name] for name in shown} for split, counts in summary["splits"].items()
+        split: {name: counts[name] for name in shown if counts[name] != {}}
+        for split, counts in summary["splits"].items()
     }
     print_table("preference pairs", table | {"seconds": summary["seconds"]})

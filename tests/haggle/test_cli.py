@@ -349,7 +349,7 @@ LINES = [
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_of_the_howto_has_the_options_it_is_shown_with(haggle: Run, line: str):
     words = line.split()[1:]
-    command = " ".join(words[: 2 if words[:2] == ["eval", "cases"] else 1])
+    command = " ".join(words[: 2 if words[0] == "eval" and words[1] in {"cases", "turns"} else 1])
     known = haggle(f"{command} --help").out
     for option in (word for word in words if word.startswith("--")):
         assert f" {option} " in known
@@ -362,15 +362,19 @@ def test_a_command_of_the_howto_has_the_options_it_is_shown_with(haggle: Run, li
 
 
 def test_the_shops_configs_and_cases_of_the_howto_can_be_read(folder: Path):
+    from data_gen.config import load_data_config
     from eval.cases import load_cases
+    from eval.experiment import load_eval_config
     from haggle.world_io import load_world, load_worlds
     from serving.engines import read_engine_config
 
     titled = [(re.match(r"# (\w+\.(?:yaml|csv))\n", text), text) for _, text in BLOCKS]
     files = {title[1]: text for title, text in titled if title}
-    assert set(files) == {"my_shop.yaml", "my_shop.csv", "my_adapter.yaml"}
+    assert {"my_shop.yaml", "my_shop.csv", "my_adapter.yaml"} <= set(files)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
+    assert len(load_eval_config("my_gemini.yaml").runs) == 3
+    assert load_data_config("my_teacher.yaml").teacher is not None
     shops = [load_world("my_shop.yaml"), load_world("my_shop.csv")]
     assert shops[0].items == shops[1].items and len(shops[0].inventory) == 3
     assert shops[0].currency == shops[1].currency == "pennies"
