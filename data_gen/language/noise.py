@@ -19,7 +19,7 @@ _NEAR = {
     for row, keys in enumerate(_ROWS)
     for column, key in enumerate(keys)
 }
-_WORD = re.compile(r"[A-Za-z']+")
+_WORD = re.compile(r"[A-Za-z][A-Za-z']*")
 FILLERS = ("uh", "um", "like", "er", "hmm", "you know", "i mean", "well")
 HEARD = {
     "their": "there", "there": "their", "your": "you're", "you're": "your", "its": "it's",

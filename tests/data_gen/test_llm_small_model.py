@@ -47,8 +47,8 @@ def test_a_dialogue_comes_out_whatever_the_small_model_writes(
         serve = {"engine": "openai", "model": "small", "parallel": 2, "openai": {"base_url": url}}
         path.write_text(yaml.safe_dump(serve), encoding="utf-8")
         teacher = {"engine": str(path), "method": "astp-compact", "guard": "state",
-                   "max_attempts": 2, "trust": role == "player"}  # fmt: skip
-        rewriter = {"rewriter": {"engine": str(path), "max_attempts": 1, "max_tokens": 40}}
+                   "max_attempts": 1, "max_tokens": 64, "trust": role == "player"}  # fmt: skip
+        rewriter = {"rewriter": {"engine": str(path), "max_attempts": 1, "max_tokens": 24}}
         player = {"engine": str(path), "max_attempts": 1, "max_rounds": 2, "on_failure": "end"}
         data: dict[str, Any] = {
             "train": 1, "test": 0, "items": [4, 5],

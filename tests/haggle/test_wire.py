@@ -25,7 +25,9 @@ from haggle.wire import (
 PROCEDURE = load_procedure()
 LASTS = st.sampled_from(["", *PROCEDURE.tracked])
 WORDS = st.text(st.characters(exclude_categories=["Cs"]))
-QUANTITIES: st.SearchStrategy[Quantity] = st.one_of(st.integers(-9, 10**9), st.sampled_from(["all", "half"]))
+QUANTITIES: st.SearchStrategy[Quantity] = st.one_of(
+    st.integers(-9, 10**9), st.sampled_from(["all", "half"])
+)
 LINES = st.lists(st.tuples(WORDS, QUANTITIES)).map(tuple)
 BIDS = st.one_of(
     st.none(),
