@@ -43,6 +43,12 @@ class Play:
         return text
 
     @property
+    def act(self) -> Act:
+        """What the player meant by the pending line."""
+        assert self._pending is not None, "call next_line first"
+        return self._pending[1]
+
+    @property
     def oracle(self) -> Proposal:
         """What a merchant who understood the pending line answers."""
         assert self._pending is not None, "call next_line first"
@@ -54,9 +60,8 @@ class Play:
 
     def add(self, record: TurnRecord, goal: Resolved) -> None:
         """Keep a finished turn with the hidden truth beside it."""
-        assert self._pending is not None
         truth = {
-            "act": self._pending[1].name,
+            "act": self.act.name,
             "goal_state": goal.response.state,
             "goal_cart": goal.cart,
             "goal_price": goal.sale_price,

@@ -78,7 +78,7 @@ class Maker:
             line, truth = yield from self._next_line(play, tally)
             if line is None:
                 return
-            reader = reader_for(play, session, hidden_act(play) if truth else None)
+            reader = reader_for(play, session, play.act if truth else None)
             proposal = yield from teacher.propose(
                 session, view, line, request_seed(play, "teacher", len(play.turns)), reader,
                 tally.role("teacher"), None if teacher.config.trust else truth,
@@ -106,7 +106,7 @@ class Maker:
         if line is None:
             return None, None
         if self.rewriter is not None and self.rewrites_player:
-            number, act = len(play.turns), hidden_act(play)
+            number, act = len(play.turns), play.act
             job = self._player_job(
                 self.rewriter, play, play.session, line, act, play.oracle, number
             )
@@ -221,12 +221,6 @@ def request_seed(play: Play, role: Role, number: int) -> int:
     return (play.seed + PRIMES[role] * (number + 1)) % SEEDS
 
 
-def hidden_act(play: Play) -> Act:
-    """The hidden act of the scripted line just spoken."""
-    assert play._pending is not None
-    return play._pending[1]
-
-
 def reader_for(play: Play, session: Session, act: Act | None) -> Reader:
     """Reads lines as they are meant right now: short names of what is in the cart or on show."""
     words = [n.removeprefix(UNLISTED) for n, _ in act.cart if n.startswith(UNLISTED)] if act else []
@@ -237,7 +231,7 @@ def reader_for(play: Play, session: Session, act: Act | None) -> Reader:
 def _played(play: Play) -> Iterator[_Step]:
     """The rounds of a dialogue between its scripted player and the oracle."""
     while (line := play.next_line()) is not None:
-        before, act, oracle, goal = fork(play.session), hidden_act(play), play.oracle, play.goal()
+        before, act, oracle, goal = fork(play.session), play.act, play.oracle, play.goal()
         play.add(write(play.session, line, oracle), goal)
         yield _Step(len(play.turns) - 1, before, line, act, oracle, play.turns[-1])
 
