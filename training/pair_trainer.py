@@ -143,9 +143,12 @@ class PairTrainer(BoundedTrainer, DPOTrainer):
                     add_answers_head(plain, packed=plain.config.model_type in ARCHITECTURES)
         if REFERENCE in getattr(self.model, "peft_config", {}):
             # The reference is made again from the adapter started from. Saved beside, it would be
-            # all that is loaded on resuming: transformers then reads subdirectories alone.
+            # all that is loaded on resuming: transformers then reads subdirectories alone. And PEFT
+            # would ask the hub at every checkpoint whether the vocabulary grew.
             self.model.save_pretrained = partial(
-                self.model.save_pretrained, selected_adapters=["default"]
+                self.model.save_pretrained,
+                selected_adapters=["default"],
+                save_embedding_layers=False,
             )
 
     def _prepare_dataset(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
