@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,10 @@ from data_gen.teachers.config import PlayerConfig, TeacherConfig
 from haggle.config import Record, load_config, parse
 from haggle.errors import HaggleError
 from haggle.methods import DEFAULT_METHOD, get_method
+from serving.engines import EngineConfig, read_engine_config
+
+if TYPE_CHECKING:
+    from data_gen.teachers.asking import Role
 
 LEAST_TO_RECOMMEND = 2  # items a shop needs for one of them to be advised
 
@@ -22,9 +26,10 @@ class DataConfig(Record):
     how many items a shop sells, `invented` is the share of names with a made-up word,
     `recommendation` the share of scenario 2, `corpus` how many times the hand-written dialogues of
     a split go in, `noise` the strength of the typing noise (0 none, 1 a slip in ten words),
-    `drills` the share of dialogues whose player cannot stop changing the cart: exercises in what is
-    hardest, many orders to a price list. With a `teacher` a model answers, or rephrases, in place
-    of the oracle; with a `player` a model shops.
+    `genres` the split whose genres the shops are of: the dialogue's own, or one for both splits,
+    which tells new phrases from new goods, `drills` the share of dialogues whose player cannot stop
+    changing the cart: exercises in what is hardest, many orders to a price list. With a `teacher` a
+    model answers, or rephrases, in place of the oracle; with a `player` a model shops.
     """
 
     train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
@@ -35,6 +40,7 @@ class DataConfig(Record):
     invented: Annotated[float, Field(ge=0, le=1)] = 0.35
     recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
     corpus: Annotated[int, Field(ge=0, le=100)] = 0
+    genres: Literal["own", "train", "test"] = "own"
     method: str = DEFAULT_METHOD
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4
     drills: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -73,3 +79,47 @@ def check(config: DataConfig) -> None:
             hint=f"set items: [{LEAST_TO_RECOMMEND}, {max(most, LEAST_TO_RECOMMEND)}], "
             "or recommendation: 0",
         )
+    engine_configs(config)
+
+
+def engine_names(config: DataConfig) -> dict[Role, str]:
+    """The serve config of each role that a model plays. Raises HaggleError where none can be."""
+    if config.scripted:
+        return {}
+    if get_method(config.method).wire != "compact":
+        raise HaggleError(
+            f"dialogues with a model are stored in the compact format, not by {config.method!r}",
+            where="method",
+            hint="set method: astp-compact; the teacher may still speak any method",
+        )
+    teaching = config.teacher
+    names: dict[Role, str] = {}
+    if teaching and teaching.engine:
+        names["teacher"] = teaching.engine
+    if teaching and teaching.rewriter:
+        names["rewriter"] = teaching.rewriter.engine
+    if config.player:
+        names["player"] = config.player.engine
+        if "teacher" not in names:
+            raise HaggleError(
+                "a model as player needs a model as merchant: the oracle understands scripted "
+                "players only",
+                where="player",
+                hint="name an engine under `teacher`",
+            )
+    return names
+
+
+def engine_configs(config: DataConfig) -> dict[Role, EngineConfig]:
+    """The serve configs themselves. Raises HaggleError for one that is missing or wrong as well."""
+    keys = {"teacher": "teacher.engine", "rewriter": "teacher.rewriter.engine"}
+    found: dict[Role, EngineConfig] = {}
+    for role, name in engine_names(config).items():
+        try:
+            found[role] = read_engine_config(name)
+        except HaggleError as error:
+            if error.where:  # a file, which says more than the key that names it
+                raise
+            where = keys.get(role, f"{role}.engine")
+            raise HaggleError(error.message, where=where, hint=error.hint) from None
+    return found

@@ -27,7 +27,7 @@ from haggle.records import SCHEMA_VERSION, Scenario, TurnRecord
 from haggle.scripted import NullEngine
 from haggle.session import Session
 from haggle.storage import dumps
-from haggle.wire import Bid, Proposal, Quantity, encode_compact
+from haggle.wire import UNLISTED, Bid, Proposal, Quantity, encode_compact
 from haggle.world import World
 from haggle.world_io import load_worlds
 
@@ -87,7 +87,7 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
             f"unknown world {dialogue.world!r}", where=where, hint=nearest(dialogue.world, worlds)
         )
     session = Session(worlds[dialogue.world], method=get_method(DEFAULT_METHOD))
-    merchant = Merchant(NullEngine(), "state")
+    merchant = Merchant(NullEngine(), "state", trusted=True)
     turns = []
     for index, turn in enumerate(dialogue.turns, start=1):
         record = _play(session, merchant, turn, f"{where}, turn {index}")
@@ -132,10 +132,10 @@ def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) ->
         raise HaggleError("a cart goes with OFFER_SELL, or {} with CASUAL", where=where)
     for name in turn.cart or {}:
         item = session.world.find(name)
-        if not name.startswith("?") and (item is None or item.item_name != name):
+        if not name.startswith(UNLISTED) and (item is None or item.item_name != name):
             hint = nearest(name, session.world.sellable_names)
             raise HaggleError(f"cart: {name!r} is not in the inventory", where=where, hint=hint)
-        if name.startswith("?") and session.world.find(name[1:]) in session.world.inventory:
+        if name.startswith(UNLISTED) and session.world.find(name[1:]) in session.world.inventory:
             raise HaggleError(f"cart: {name!r} is sold here", where=where)
     for name in turn.show or ():
         if name not in session.world.sellable_names:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from data_gen.config import DataConfig, check, load_data_config, override
 from data_gen.dataset.journal import reports, total
@@ -29,8 +29,7 @@ from haggle.storage import read_json, write_json
 
 __all__ = ["DataConfig", "generate", "load_data_config", "make_dialogue", "override", "to_row"]
 
-Runner = Literal["local", "ray"]
-RUNNERS: tuple[Runner, ...] = ("local", "ray")
+RUNNERS = ("local", "ray")
 
 
 def generate(

@@ -15,6 +15,7 @@ from data_gen.config import DataConfig
 from data_gen.language.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.worlds import sample_shop
+from haggle.errors import HaggleError
 from haggle.merchant import Merchant
 from haggle.methods import get_method
 from haggle.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
@@ -88,7 +89,7 @@ def make_dialogue(
     """
     for attempt in range(DRAWS):
         play = start_dialogue(config, split, index, attempt)
-        dialogue = play_oracle(play, Merchant(NullEngine(), "state"))
+        dialogue = play_oracle(play, Merchant(NullEngine(), "state", trusted=True))
         wrong = [turn for turn in dialogue.turns if _is_wrong(turn)]
         if not wrong:
             return play, dialogue
@@ -106,7 +107,8 @@ def _is_wrong(turn: TurnRecord) -> bool:
 def start_dialogue(config: DataConfig, split: Split, index: int, attempt: int = 0) -> Play:
     """The dialogue number `index` of a split before its first line: shop, scenario, player."""
     rng = random.Random(f"{config.seed}/{split}/{index}" + (f"/{attempt}" if attempt else ""))
-    shop = sample_shop(rng, split, config.items, config.invented)
+    genres = split if config.genres == "own" else config.genres
+    shop = sample_shop(rng, genres, config.items, config.invented)
     scenario = SCENARIOS[1] if rng.random() < config.recommendation else SCENARIOS[0]
     seed = rng.randrange(2**31)
     restless = RESTLESS if config.drills and rng.random() < config.drills else 0.0
@@ -114,6 +116,15 @@ def start_dialogue(config: DataConfig, split: Split, index: int, attempt: int = 
     return start_play(
         shop, scenario, seed, split, get_method(config.method), prefix, config.noise, restless
     )
+
+
+def dialogue_number(identifier: str, split: Split, where: str) -> int:
+    """The number of a dialogue, from its id. Raises HaggleError for an id of another kind."""
+    head, _, rest = identifier.partition("-")
+    number = rest.partition("-")[0]
+    if head != split or not number.isdigit():
+        raise HaggleError(f"{identifier!r} is no id of a {split} dialogue", where=where)
+    return int(number)
 
 
 def to_row(play: Play, dialogue: Dialogue, teacher: str = ORACLE) -> dict[str, Any]:

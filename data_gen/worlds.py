@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -121,9 +121,15 @@ _SYLLABLES = (
 ).split()
 
 
+@lru_cache(maxsize=65536)
 def words(name: str) -> frozenset[str]:
     """The words of a name in the singular, casefolded."""
     return frozenset(min(forms, key=len) for forms in name_words(name))
+
+
+def last_word(name: str) -> str:
+    """The last word of a name before its bracket, casefolded."""
+    return name.split(" (")[0].split()[-1].casefold()
 
 
 @cache
@@ -162,8 +168,8 @@ def families(genre: str) -> tuple[tuple[BankItem, ...], ...]:
     items = load_bank().genres[genre].items
     by_key: dict[str, list[BankItem]] = {}
     for item in items:
-        last = item.name.split(" (")[0].split()[-1].casefold()
-        for key in dict.fromkeys((last, item.head)):  # no set: the order must not depend on hashes
+        keys = (last_word(item.name), item.head)
+        for key in dict.fromkeys(keys):  # no set: the order must not depend on hashes
             by_key.setdefault(key, []).append(item)
     for item in items:
         inside = [other for other in items if words(item.name) < words(other.name)]
@@ -387,5 +393,5 @@ def sample_shop(
 
 def shop_of(world: World) -> Shop:
     """A given world as a shop; its casual names are the last words of the item names."""
-    heads = {i.item_name: i.item_name.split(" (")[0].split()[-1].casefold() for i in world.items}
+    heads = {i.item_name: last_word(i.item_name) for i in world.items}
     return Shop(world=world, heads=heads, tags={})

@@ -17,7 +17,9 @@ from typing import Any
 
 from pydantic import Field
 
+from eval.journal import USAGE, finish, keep, resume
 from eval.metrics import percentiles
+from eval.usage import Meter
 from haggle.config import Record, parse
 from haggle.engine import Engine
 from haggle.errors import HaggleError, nearest
@@ -27,15 +29,7 @@ from haggle.procedure import load_procedure
 from haggle.records import TurnRecord
 from haggle.replay import PastExchange, replay
 from haggle.session import Session
-from haggle.storage import (
-    append_jsonl,
-    dumps,
-    numbered_jsonl,
-    read_json,
-    read_jsonl,
-    write_json,
-    write_jsonl,
-)
+from haggle.storage import dumps, numbered_jsonl
 from haggle.world import World
 from haggle.world_io import load_worlds
 
@@ -184,13 +178,13 @@ def run_cases(
     """Answer every case and write `metrics.json` and `predictions.jsonl` to `out`.
 
     Finished cases are kept in `out`, so a killed run resumes. With `batch` 1 latencies are those of
-    a single player; larger batches are faster as a whole.
+    a single player; larger batches are faster as a whole. `usage` has tokens, cost and model
+    versions of an engine behind an API.
     """
     from rich.progress import track
 
     worlds = load_worlds(worlds_dir)
     cases = load_cases(cases_path, worlds)
-    out.mkdir(parents=True, exist_ok=True)
     identity = {
         "engine": engine.name, "model": engine.model, "guard": guard, "method": method,
         "cases": [sha256(case.model_dump_json().encode()).hexdigest()[:16] for case in cases],
@@ -198,7 +192,8 @@ def run_cases(
             dumps({name: world.model_dump() for name, world in worlds.items()}).encode()
         ).hexdigest(),
     }  # fmt: skip
-    done = _resume(out, identity)
+    done = resume(out, identity)
+    meter = Meter(engine, out / USAGE)
     merchant = Merchant(engine, guard)
     # By world, so that an engine keeps the shop's part of the prompt from case to case.
     todo = sorted((case for case in cases if case.id not in done), key=lambda case: case.world)
@@ -206,13 +201,16 @@ def run_cases(
     for group in track(batches, "cases", disable=not progress or not batches):
         sessions = [_session(case, worlds, method, case.id) for case in group]
         started = time.perf_counter()
-        turns = merchant.reply_batch(
-            [(s, case.player) for s, case in zip(sessions, group, strict=True)]
-        )
+        try:
+            turns = merchant.reply_batch(
+                [(s, case.player) for s, case in zip(sessions, group, strict=True)]
+            )
+        finally:
+            meter.keep()
         elapsed = time.perf_counter() - started
         for case, turn in zip(group, turns, strict=True):
             record = _prediction(case, turn, elapsed if batch == 1 else turn.latency_s)
-            append_jsonl(out / "progress.jsonl", record)
+            keep(out, record)
             done[case.id] = record
     records = [done[case.id] for case in cases]
     verdicts = [
@@ -227,9 +225,9 @@ def run_cases(
     }
     metrics["latency_s"] = percentiles([record["latency_s"] for record in records])
     metrics |= {"engine": engine.name, "guard": guard, "model": engine.model}
-    write_jsonl(out / "predictions.jsonl", records)
-    write_json(out / "metrics.json", metrics)
-    (out / "progress.jsonl").unlink(missing_ok=True)
+    if usage := meter.read():
+        metrics["usage"] = usage
+    finish(out, records, metrics)
     return metrics
 
 
@@ -247,13 +245,3 @@ def _prediction(case: Case, turn: TurnRecord, latency_s: float) -> dict[str, Any
         "latency_s": latency_s,
         "turn": turn.model_dump(),
     }
-
-
-def _resume(out: Path, identity: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Predictions an interrupted run of the same identity left in `out`."""
-    marker, kept = out / "run.json", out / "progress.jsonl"
-    same = marker.exists() and read_json(marker) == identity
-    if not same:
-        kept.unlink(missing_ok=True)
-        write_json(marker, identity)
-    return {r["id"]: r for r in read_jsonl(kept, drop_torn_tail=True)} if kept.exists() else {}

@@ -10,7 +10,8 @@ from __future__ import annotations
 import platform
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,12 +22,14 @@ from data_gen.language.phrasebook import Split
 from data_gen.play import Play, start_play
 from data_gen.players.scripted import MAX_ROUNDS
 from data_gen.worlds import Shop, sample_shop, shop_of
+from eval.journal import USAGE
 from eval.metrics import summarize
+from eval.usage import Meter, kept_usage
 from haggle import __version__
-from haggle.config import Record, claim_directory, load_config, parse
+from haggle.config import CLAIM, Record, claim_directory, load_config, parse
 from haggle.engine import Engine
 from haggle.errors import HaggleError
-from haggle.merchant import Guard, Merchant
+from haggle.merchant import MAX_TOKENS, Guard, Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import SCENARIOS, Dialogue, Scenario
 from haggle.storage import append_jsonl, read_jsonl, write_json
@@ -35,6 +38,7 @@ from serving.engines import EngineConfig, load_engine, read_engine_config
 
 SAMPLED = "sampled"
 AUTO = "auto"
+ENGINE = "engine.json"
 
 
 def _unquoted_off(value: Any) -> Any:
@@ -79,7 +83,7 @@ class EvalConfig(Record):
     first_seed: Annotated[int, Field(ge=0)] = 0
     batch: Annotated[int, Field(ge=1)] = 1
     max_rounds: Annotated[int, Field(ge=2, le=100)] = MAX_ROUNDS
-    max_tokens: Annotated[int, Field(ge=16, le=4096)] = 160
+    max_tokens: Annotated[int, Field(ge=16, le=4096)] = MAX_TOKENS
     items: tuple[Annotated[int, Field(ge=1)], int] = (6, 20)
 
     @field_validator("items")
@@ -164,12 +168,17 @@ def run_experiment(
 ) -> dict[str, Any]:
     """Play every run, write dialogues, metrics.json and report.html to `out`, return the metrics.
 
-    Finished dialogues are kept: an interrupted experiment resumes. Raises HaggleError when `out`
-    holds another experiment.
+    Finished dialogues are kept: an interrupted experiment resumes. `out` is claimed for the config
+    only once a model has answered: an engine that cannot start leaves nothing behind. Raises
+    HaggleError when `out` holds another experiment.
     """
+    with _claimed(out, config):
+        return _run(config, out, start, progress)
+
+
+def _run(config: EvalConfig, out: Path, start: Starter, progress: bool) -> dict[str, Any]:
     from eval.report import write_report
 
-    claim_directory(out, config, "another experiment")
     results = []
     played: dict[str, dict[str, list[Dialogue]]] = {}
     for run in config.runs:
@@ -178,6 +187,7 @@ def run_experiment(
             for scenario in config.scenarios
         }
         dialogues = [d for group in per_scenario.values() for d in group]
+        usage = kept_usage(out / run.name / USAGE)
         results.append(
             {
                 "run": run.model_dump(mode="json"),
@@ -185,6 +195,7 @@ def run_experiment(
                 "scenarios": {name: summarize(group) for name, group in per_scenario.items()},
                 "all": summarize(dialogues),
             }
+            | ({"usage": usage} if usage else {})
         )
     metrics = {
         "version": __version__,
@@ -195,6 +206,35 @@ def run_experiment(
     write_json(out / "metrics.json", metrics)
     write_report(metrics, out / "report.html", played)
     return metrics
+
+
+@contextmanager
+def _claimed(out: Path, config: EvalConfig) -> Iterator[None]:
+    """Claim `out` for a config; given back when the block fails before any model has answered."""
+    there = out.exists()
+    new = claim_directory(out, config, "another experiment")
+    try:
+        yield
+    except BaseException:
+        folders = [out / run.name for run in config.runs]
+        if new and not any(_answered(folder) for folder in folders):
+            for folder in folders:
+                _remove(folder, ENGINE, USAGE)
+            _remove(out, CLAIM, keep=there)
+        raise
+
+
+def _answered(folder: Path) -> bool:
+    """Whether a run's model has answered anything."""
+    return any(folder.glob("*.jsonl")) or bool(kept_usage(folder / USAGE).get("answers"))
+
+
+def _remove(folder: Path, *names: str, keep: bool = False) -> None:
+    """Delete these files, and the folder if nothing else is in it and it is not to be kept."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    if not keep and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def machine() -> dict[str, Any]:
@@ -226,6 +266,7 @@ def _play_scenario(
     if todo:
         engine = _engine(run, out, start)
         merchant = Merchant(engine, run.guard, max_tokens=config.max_tokens)
+        meter = Meter(engine, out / run.name / USAGE)
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -240,13 +281,17 @@ def _play_scenario(
             def done(play: Play) -> None:
                 dialogue = play.dialogue(merchant)
                 append_jsonl(path, dialogue.model_dump())
+                meter.keep()
                 finished[dialogue.seed] = dialogue
                 bar.advance(task)
 
             for first in range(0, len(todo), config.batch):
                 group = todo[first : first + config.batch]
                 plays = [make_play(config, scenario, seed, run.method) for seed in group]
-                play_batch(plays, merchant, done)
+                try:
+                    play_batch(plays, merchant, done)
+                finally:
+                    meter.keep()
     return [finished[seed] for seed in seeds]
 
 
@@ -260,7 +305,7 @@ def _engine(run: RunConfig, out: Path, start: Starter) -> Engine:
         close_engines()
         _ENGINES[key] = start(run)
     engine = _ENGINES[key]
-    write_json(out / run.name / "engine.json", {"engine": engine.name, "model": engine.model})
+    write_json(out / run.name / ENGINE, {"engine": engine.name, "model": engine.model})
     return engine
 
 
@@ -274,5 +319,5 @@ def close_engines() -> None:
 def _model_of(out: Path, run: RunConfig) -> str:
     from haggle.storage import read_json
 
-    path = out / run.name / "engine.json"
+    path = out / run.name / ENGINE
     return str(read_json(path)["model"]) if path.exists() else run.engine

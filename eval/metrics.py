@@ -11,6 +11,7 @@ from haggle.procedure import Procedure, load_procedure
 from haggle.records import Dialogue, TurnRecord
 
 Rate = dict[str, Any]
+HALF_A_CENT = 0.005
 
 
 def rate(passed: int, total: int) -> Rate:
@@ -123,14 +124,29 @@ def accuracy(turns: Sequence[TurnRecord]) -> dict[str, Rate]:
     """State, cart and joint accuracy against what the scripted player really asked for.
 
     The cart is compared where either side holds one; joint means state and ledger both right.
+    `price_goal` is asked of the turns that should haggle: state right, and the price then asked is
+    the one that the shop's limits give for the bid understood (to the cent). It is no part of
+    joint: where the model sets prices itself another price may be as good an answer.
     """
+    procedure = load_procedure()
     judged = [turn for turn in turns if turn.goal_state is not None]
     carts = [turn for turn in judged if turn.goal_cart or turn.cart]
+    haggled = [t for t in judged if procedure.states[str(t.goal_state)].payload == "bid"]
     return {
         "state": share(t.state == t.goal_state for t in judged),
         "cart": share(t.cart == t.goal_cart for t in carts),
         "joint": share(t.state == t.goal_state and t.cart == t.goal_cart for t in judged),
+        "price_goal": share(t.state == t.goal_state and _price_as_meant(t) for t in haggled),
     }
+
+
+def _price_as_meant(turn: TurnRecord) -> bool:
+    """Whether the price asked is the one that the player's bid should have led to."""
+    details = turn.response.context_details
+    asked = None if details is None else details.sale_price
+    if asked is None or turn.goal_price is None:
+        return False
+    return abs(asked - turn.goal_price) < HALF_A_CENT
 
 
 def summarize(dialogues: Sequence[Dialogue]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from eval.reference import (
     published,
     published_transitions,
 )
+from eval.usage import describe
 from haggle.procedure import load_procedure
 from haggle.records import Dialogue
 from haggle.storage import atomic_write_text
@@ -96,13 +97,14 @@ def _view(metrics: Mapping[str, Any], dialogues: Dialogues) -> dict[str, Any]:
     }
 
 
-def _heading(result: Mapping[str, Any]) -> dict[str, str]:
+def _heading(result: Mapping[str, Any]) -> dict[str, Any]:
     run = result["run"]
     return {
         "name": run["name"],
         "guard": run["guard"],
         "method": run["method"],
         "model": str(result["model"]),
+        "usage": list(describe(result.get("usage", {}))),
     }
 
 
@@ -213,6 +215,7 @@ LINES: list[tuple[str, Ours, Theirs]] = [
     ("State accuracy", _rate("accuracy", "state"), _missing),
     ("Cart accuracy", _rate("accuracy", "cart"), _missing),
     ("Joint accuracy", _rate("accuracy", "joint"), _missing),
+    ("Price haggled to, of turns to haggle in", _rate("accuracy", "price_goal"), _missing),
     ("Dialogues that reach a sale", _rate("reached_commit"), _missing),
     ("Dialogues, turns", _plain(lambda s: f"{s['dialogues']}, {s['turns']}"), _missing),
     ("Rounds a dialogue, mean (sd)", _plain(lambda s: mean_sd(s["rounds"])), _missing),

@@ -15,14 +15,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from eval.journal import USAGE, finish, keep, resume
 from eval.metrics import percentiles, share
+from eval.usage import Meter
 from haggle.agreement import Agreement, agreement
 from haggle.dataset import iter_rows
 from haggle.engine import Engine, GenerationRequest, Message
 from haggle.errors import HaggleError
-from haggle.storage import append_jsonl, read_json, read_jsonl, write_json, write_jsonl
+from haggle.merchant import MAX_TOKENS
+from haggle.storage import dumps
 
-MAX_TOKENS = 160
 GROUPS = ("act", "teacher", "voice", "scenario", "goal_state")
 
 
@@ -72,12 +74,20 @@ def run_turns(
     batch: int = 8,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Answer a sample of turns; writes `metrics.json` and `predictions.jsonl` to `out`; resumes."""
+    """Answer a sample of turns; writes `metrics.json` and `predictions.jsonl` to `out`; resumes.
+
+    `usage` in the metrics has tokens, cost and model versions of an engine behind an API.
+    """
     from rich.progress import track
 
     turns = sample_turns(path, split, n, seed)
-    out.mkdir(parents=True, exist_ok=True)
-    done = _resume(out, engine, turns)
+    identity = {
+        "engine": engine.name,
+        "model": engine.model,
+        "turns": sha256(dumps(turns).encode()).hexdigest(),
+    }
+    done = resume(out, identity)
+    meter = Meter(engine, out / USAGE)
     todo = [turn for turn in turns if turn["id"] not in done]
     groups = [todo[i : i + batch] for i in range(0, len(todo), batch)]
     for group in track(groups, "turns", disable=not progress or not groups):
@@ -85,7 +95,11 @@ def run_turns(
             GenerationRequest(tuple(Message(**m) for m in t["messages"]), max_tokens=MAX_TOKENS)
             for t in group
         ]
-        for turn, answer in zip(group, engine.generate(requests), strict=True):
+        try:
+            answers = engine.generate(requests)
+        finally:
+            meter.keep()
+        for turn, answer in zip(group, answers, strict=True):
             verdict = agreement(turn["right"], answer.text)
             labels = {key: turn[key] for key in ("id", "player", "right", *GROUPS)}
             record = labels | {
@@ -95,7 +109,7 @@ def run_turns(
                 "latency_s": answer.latency_s,
                 "completion_tokens": answer.completion_tokens,
             }
-            append_jsonl(out / "progress.jsonl", record)
+            keep(out, record)
             done[turn["id"]] = record
     records = [done[turn["id"]] for turn in turns]
     metrics = score(records)
@@ -108,9 +122,9 @@ def run_turns(
     }
     metrics["latency_s"] = percentiles([r["latency_s"] for r in records])
     metrics |= {"engine": engine.name, "model": engine.model, "guard": "off"}
-    write_jsonl(out / "predictions.jsonl", records)
-    write_json(out / "metrics.json", metrics)
-    (out / "progress.jsonl").unlink(missing_ok=True)
+    if usage := meter.read():
+        metrics["usage"] = usage
+    finish(out, records, metrics)
     return metrics
 
 
@@ -126,18 +140,3 @@ def score(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "bid": share(v.bid for v in verdicts if v.bid is not None),
         "joint": share(v.joint for v in verdicts),
     }
-
-
-def _resume(out: Path, engine: Engine, turns: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Answers an interrupted run of the same model and turns left in `out`."""
-    texts = "\n".join(f"{t['id']} {t['player']} {t['right']}" for t in turns)
-    identity = {
-        "engine": engine.name,
-        "model": engine.model,
-        "turns": sha256(texts.encode()).hexdigest(),
-    }
-    marker, kept = out / "run.json", out / "progress.jsonl"
-    if not (marker.exists() and read_json(marker) == identity):
-        kept.unlink(missing_ok=True)
-        write_json(marker, identity)
-    return {r["id"]: r for r in read_jsonl(kept, drop_torn_tail=True)} if kept.exists() else {}

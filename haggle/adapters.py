@@ -7,6 +7,7 @@ from pathlib import Path
 
 from haggle.errors import HaggleError
 from haggle.models import BaseModel, check_safetensors
+from haggle.storage import read_json
 
 ADAPTER_INFO = "haggle_adapter.json"
 
@@ -23,7 +24,10 @@ def check_adapter(source: Path, base: BaseModel) -> None:
     check_safetensors(weights)
     shapes = _base_shapes(base.path)
     belongs = f"this adapter was trained on another base than {base.name}"
-    hint = f"use the base it was trained on{_trained_on(source)}, or train an adapter for this one"
+    note = source / ADAPTER_INFO
+    told = read_json(note) if note.is_file() else {}
+    its_own = f" ({told['base']})" if told.get("base") else ""
+    hint = f"use the base it was trained on{its_own}, or train an adapter for this one"
     for name, shape in _safetensors_shapes(weights).items():
         plain = name.removeprefix("base_model.model.").removesuffix(".weight")
         module, _, side = plain.rpartition(".")
@@ -39,25 +43,13 @@ def check_adapter(source: Path, base: BaseModel) -> None:
                 where=str(weights),
                 hint=hint,
             )
-    info = source / ADAPTER_INFO
-    if info.is_file():
-        told = json.loads(info.read_text(encoding="utf-8"))
-        config = json.loads((base.path / "config.json").read_text(encoding="utf-8"))
-        now = {"layers": config["num_hidden_layers"], "vocab_size": config["vocab_size"]}
-        for key, value in now.items():
-            if told.get(key, value) != value:
-                raise HaggleError(
-                    f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
-                )
-
-
-def _trained_on(source: Path) -> str:
-    """The base that an adapter's own note names, in brackets."""
-    note = source / ADAPTER_INFO
-    if not note.is_file():
-        return ""
-    base = json.loads(note.read_text(encoding="utf-8")).get("base")
-    return f" ({base})" if base else ""
+    config = read_json(base.path / "config.json")
+    now = {"layers": config["num_hidden_layers"], "vocab_size": config["vocab_size"]}
+    for key, value in now.items():
+        if told.get(key, value) != value:
+            raise HaggleError(
+                f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
+            )
 
 
 def _base_shapes(path: Path) -> dict[str, list[int]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from haggle.ledger import Cart, floor_price, total
 from haggle.procedure import Procedure
 from haggle.response import MerchantResponse
-from haggle.world import World, money
+from haggle.world import World, counted
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORDS = (
@@ -141,6 +141,24 @@ def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
     return any(round(n, 2) not in known and n < sale_price for n in numbers_in(sure))
 
 
+def review_complete(world: World, response: MerchantResponse) -> bool:
+    """Whether a review says what it is a review of: every item with its quantity, and the price.
+
+    A player who says yes to "Shall we, then?" has not been asked (ASTP's FINAL_CHECK).
+    """
+    details = response.context_details
+    if details is None or details.sale_price is None:
+        return True
+    said = response.npc_dialogue.casefold()
+    named = all(
+        counted(world.by_id[line.item_id], line.quantity).casefold() in said
+        or (line.quantity == 1 and line.item_name.casefold() in said)
+        for line in details.items
+        if line.item_id in world.by_id
+    )
+    return named and round(details.sale_price, 2) in {round(n, 2) for n in numbers_in(said)}
+
+
 def failures(
     world: World,
     procedure: Procedure,
@@ -161,9 +179,3 @@ def failures(
         "numbers": numbers_true(world, response, extra_numbers),
     }
     return [name for name, passed in results.items() if not passed]
-
-
-def stated_total(response: MerchantResponse) -> str:
-    """The total as it is spoken; empty when the state has none."""
-    details = response.context_details
-    return money(details.sale_price) if details and details.sale_price is not None else ""

@@ -14,6 +14,7 @@ from haggle.storage import atomic_write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "configs"
+CLAIM = "config.resolved.yaml"  # what marks a directory as the place of a config's results
 SUFFIXES = {".yaml", ".yml", ".json", ".csv"}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where PyYAML was built with it
 
@@ -129,17 +130,20 @@ def named_config(kind: str, name: str) -> Path:
     return files[name]
 
 
-def claim_directory(out: Path, config: BaseModel, other: str) -> None:
+def claim_directory(out: Path, config: BaseModel, other: str) -> bool:
     """Mark `out` as the place of this config's results, in `config.resolved.yaml`.
 
-    Raises HaggleError saying that it holds `other` when it is another config's, or is a file.
+    Returns whether it was not so marked before. Raises HaggleError saying that it holds `other`
+    when it is another config's, or is a file.
     """
     if out.exists() and not out.is_dir():
         raise HaggleError("is a file, not a directory", where=str(out))
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=True)
-    marker = out / "config.resolved.yaml"
-    if marker.exists() and marker.read_text(encoding="utf-8") != text:
+    marker = out / CLAIM
+    new = not marker.exists()
+    if not new and marker.read_text(encoding="utf-8") != text:
         raise HaggleError(
             f"holds {other}", where=str(out), hint="choose another --out or delete it"
         )
     atomic_write_text(marker, text)
+    return new

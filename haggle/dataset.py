@@ -52,6 +52,14 @@ def dataset_files(path: str | Path, split: str = "train") -> list[Path]:
     for suffix in FORMATS:
         if (whole := path / f"{split}{suffix}").is_file():
             return [whole]
+    if splits := dataset_splits(path):
+        near = nearest(split, splits)
+        there = "it has " + ", ".join(splits)
+        raise HaggleError(
+            f"has no split {split!r}",
+            where=str(path),
+            hint=there if near.startswith("known") else f"{near} ({there})",
+        )
     raise HaggleError(
         f"holds no {split} shards, no {split}.parquet and no {split}.jsonl",
         where=str(path),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from haggle import checks
+from haggle.consent import withholds
 from haggle.engine import Engine, Generation, GenerationRequest
 from haggle.errors import HaggleError, nearest
 from haggle.records import TurnRecord, Usage
@@ -27,6 +28,7 @@ from haggle.wire import (
 
 Guard = Literal["off", "schema", "state"]
 GUARDS: tuple[Guard, ...] = get_args(Guard)
+MAX_TOKENS = 160  # the longest compact answer
 
 
 def check_guard(name: str) -> Guard:
@@ -43,12 +45,15 @@ class Merchant:
 
     off: the model's text as it comes. schema: well-formed answers about items of this shop only.
     state: only states legal from the true last state and the ledger, and nothing untrue is said.
+    `trusted` is for what does not guess, an oracle or a person: words of doubt, or other goods, in
+    a line taken for a yes are then no reason to ask again.
     """
 
     engine: Engine
     guard: Guard = "state"
-    max_tokens: int = 160
+    max_tokens: int = MAX_TOKENS
     temperature: float = 0.0
+    trusted: bool = False
 
     def reply(self, session: Session, utterance: str, *, seed: int = 0) -> TurnRecord:
         """Answer one utterance and move the session on."""
@@ -142,7 +147,7 @@ class Merchant:
         if proposal.last != session.last:
             repaired.append("inference")
             proposal = replace(proposal, last=session.last)
-        reason = _illegal(session, proposal, utterance)
+        reason = self._illegal(session, proposal, utterance)
         if reason:
             repaired.append(reason)
             demoted = _demoted(session, proposal)
@@ -155,7 +160,33 @@ class Merchant:
         if "numbers" in _failures(session, resolved):
             repaired.append("numbers")
             resolved = safe_line(session, resolved)
+        elif _reviews(session, resolved) and not checks.review_complete(
+            session.world, resolved.response
+        ):
+            repaired.append("review")
+            resolved = safe_line(session, resolved)
         return resolved, repaired
+
+    def _illegal(self, session: Session, proposal: Proposal, utterance: str) -> str:
+        """Why the guard refuses the proposed state; empty when it does not."""
+        if proposal.state not in session.legal_states():
+            return "transition"
+        critical = any(c.state == proposal.state for c in session.procedure.critical)
+        price = session.sale_price
+        if not critical or price is None:
+            return ""
+        if checks.contradicts_terms(utterance, session.cart, price):
+            return "other_terms"
+        if self.trusted:
+            return ""
+        if session.named(utterance) - session.cart.keys():
+            return "other_terms"
+        return "withheld" if withholds(utterance) else ""
+
+
+def _reviews(session: Session, resolved: Resolved) -> bool:
+    """Whether the answer is the review that a critical state needs."""
+    return any(resolved.proposal.state in c.only_after for c in session.procedure.critical)
 
 
 def _failures(session: Session, resolved: Resolved) -> list[str]:
@@ -166,17 +197,6 @@ def _failures(session: Session, resolved: Resolved) -> list[str]:
         resolved.response,
         resolved.extra_numbers,
     )
-
-
-def _illegal(session: Session, proposal: Proposal, utterance: str) -> str:
-    """Why the guard refuses the proposed state; empty when it does not."""
-    if proposal.state not in session.legal_states():
-        return "transition"
-    critical = any(c.state == proposal.state for c in session.procedure.critical)
-    price = session.sale_price
-    if critical and price is not None and checks.contradicts_terms(utterance, session.cart, price):
-        return "other_terms"
-    return ""
 
 
 def _demoted(session: Session, proposal: Proposal) -> Proposal | None:

@@ -24,6 +24,7 @@ class Method:
     placeholders: Literal["none", "offer", "every"]
     source: str
     think: bool = False
+    links: bool = False
 
 
 _BASELINE1 = Method(
@@ -33,6 +34,13 @@ _BASELINE2 = replace(
     _BASELINE1, name="baseline2", elements=frozenset({1, 2}), source="ASTP, Listing 2"
 )
 _ASTP = replace(_BASELINE2, name="astp", elements=frozenset({1, 2, 3, 4}), source="ASTP, Listing 5")
+_BARE = replace(
+    _ASTP,
+    name="astp-bare",
+    wire="compact",
+    placeholders="every",
+    source="ASTP, Listing 5, in the compact wire format",
+)
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -44,12 +52,12 @@ METHODS: dict[str, Method] = {
         replace(_BASELINE2, name="zs-cot", think=True, source="ASTP, Listing 7"),
         _ASTP,
         replace(_ASTP, name="astp-ppp", placeholders="none", source="ASTP, Listing 6"),
+        _BARE,
         replace(
-            _ASTP,
+            _BARE,
             name="astp-compact",
-            wire="compact",
-            placeholders="every",
-            source="ASTP, Listing 5, in the compact wire format",
+            links=True,
+            source="ASTP, Listing 5, in the compact wire format, names of the line linked",
         ),
     )
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from haggle.chat_template import neutralise_markup
 from haggle.engine import Message
 from haggle.ledger import Cart, total
+from haggle.linking import Linker, without_marks
 from haggle.methods import DEFAULT_METHOD, Method, get_method
 from haggle.procedure import Procedure, load_procedure
 from haggle.prompting import (
@@ -62,6 +63,7 @@ class Session:
     def __post_init__(self) -> None:
         self._rendered: tuple[World, str] | None = None
         self._opening = self.world
+        self._linker: Linker | None = None
 
     @property
     def system(self) -> str:
@@ -106,14 +108,30 @@ class Session:
             messages.append(Message("user", player_message(exchange.note, exchange.player)))
             messages.append(Message("assistant", exchange.answer))
         if utterance is not None:
-            line = player_message(self.note, clean_utterance(utterance))
+            line = player_message(self.note, self.heard(utterance))
             messages.append(Message("user", line))
         return tuple(messages)
+
+    def heard(self, utterance: str) -> str:
+        """A player's line as the model reads it: cleaned, and linked where the method links."""
+        line = clean_utterance(utterance)
+        if not self.method.links:
+            return line
+        return self._links().link(without_marks(line), self.world, self.cart, self.shown)
+
+    def named(self, utterance: str) -> frozenset[str]:
+        """Ids of the items that a line names beyond doubt."""
+        return self._links().named(clean_utterance(utterance), self.world, self.cart, self.shown)
+
+    def _links(self) -> Linker:
+        if self._linker is None:
+            self._linker = Linker(self._opening)
+        return self._linker
 
     def record(self, utterance: str, answer: str) -> None:
         """Remember an exchange as later turns will see it; call before `settle`."""
         said = neutralise_markup(answer)
-        self.exchanges.append(Exchange(self.note, clean_utterance(utterance), said))
+        self.exchanges.append(Exchange(self.note, self.heard(utterance), said))
 
     def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
         """Move the ledger on to state `new`; a commit turns the cart into a sale."""

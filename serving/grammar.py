@@ -236,7 +236,8 @@ def to_lark(constraint: WireConstraint) -> str:
     return "start: /" + to_regex(constraint).replace("/", "\\/") + "/\n"
 
 
-def _record(properties: dict[str, Any]) -> dict[str, Any]:
+def closed(properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -248,7 +249,7 @@ def _record(properties: dict[str, Any]) -> dict[str, Any]:
 def _details(shape: StateShape, names: tuple[str, ...], bounded: bool) -> dict[str, Any]:
     """`context_details` of a trade state (ASTP, Listing 5); nothing has a total while shown."""
     stated = {"anyOf": [{"type": "number"}, {"type": "string", "enum": [PRICE]}]}
-    item = _record(
+    item = closed(
         {
             "item_id": {"type": "string"},
             "item_name": {"type": "string", "enum": list(names)},
@@ -262,7 +263,7 @@ def _details(shape: StateShape, names: tuple[str, ...], bounded: bool) -> dict[s
     details = {"context_subtype": {"type": "string", "enum": [shape.name]}, "items": items}
     if shape.payload != "show":
         details |= {"original_price": stated, "sale_price": stated}
-    return _record(details)
+    return closed(details)
 
 
 def to_json_schema(constraint: WireConstraint, *, bounded: bool = True) -> dict[str, Any]:
@@ -287,7 +288,7 @@ def to_json_schema(constraint: WireConstraint, *, bounded: bool = True) -> dict[
             properties["context_details"] = _details(shape, constraint.item_names, bounded)
         properties |= {key: {"type": "string"} for key in ("npc_thoughts", "npc_action")}
         properties["npc_dialogue"] = {"type": "string"}
-        answers.append(_record(properties))
+        answers.append(closed(properties))
     return answers[0] if len(answers) == 1 else {"anyOf": answers}
 
 

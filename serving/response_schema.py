@@ -14,7 +14,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from haggle.wire import MAX_LINES, MAX_SHOWN, StateShape, WireConstraint
-from serving.grammar import CACHED, UNLISTED_CHARACTERS, to_json_schema
+from serving.grammar import CACHED, UNLISTED_CHARACTERS, closed, to_json_schema
 
 UNLISTED_PATTERN = rf'^[?][^"\\\n\r\t]{{1,{UNLISTED_CHARACTERS}}}$'
 BID_PATTERN = "^([1-9][0-9]?%|-[1-9][0-9]{0,5}|[1-9][0-9]{0,5} each)$"
@@ -28,7 +28,7 @@ def response_schema(constraint: WireConstraint) -> dict[str, Any]:
     if not constraint.states or not constraint.last:
         raise ValueError("a constraint needs at least one state and one last label")
     answers = [
-        _closed(
+        closed(
             {"last": _one_of(constraint.last), "state": _one_of((shape.name,))}
             | payload
             | {"say": {"type": "string"}}
@@ -78,12 +78,3 @@ def _bid() -> dict[str, Any]:
 
 def _one_of(values: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "string", "enum": list(values)}
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

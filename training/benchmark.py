@@ -30,7 +30,8 @@ from training.data import (
     to_columns,
     tokenize,
 )
-from training.sft import build_trainer, load_tokenizer
+from training.run import load_tokenizer
+from training.sft import build_trainer
 
 if TYPE_CHECKING:
     import torch

@@ -11,12 +11,13 @@ import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from haggle.dataset import located_rows
 from haggle.errors import HaggleError
-from training.templates import marked_template
+from training.templates import Messages, encode, marked_template
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 IGNORED = -100
 ROLES = ("system", "user", "assistant")
 SPOKEN_KEY = '"say":"'
-Messages = list[dict[str, str]]
 Overlong = Literal["cut", "drop"]
 
 
@@ -73,16 +73,19 @@ class TokenizedData:
         )
 
 
-def read_dialogues(path: str | Path) -> list[Messages]:
-    """The `messages` of every train row. Raises HaggleError naming file and row of a bad one."""
-    rows = located_rows(path, columns=["messages"])
-    dialogues = [checked_messages(row, where) for where, row in rows]
+def read_dialogues(path: str | Path, limit: int | None = None) -> list[Messages]:
+    """The `messages` of every train row, or of the first `limit`.
+
+    Raises HaggleError naming file and row of a bad one.
+    """
+    rows = islice(located_rows(path, columns=["messages"]), limit)
+    dialogues = [_checked_messages(row, where) for where, row in rows]
     if not dialogues:
         raise HaggleError("dataset is empty", where=str(path), hint="generate more dialogues")
     return dialogues
 
 
-def checked_messages(row: dict[str, Any], where: str) -> Messages:
+def _checked_messages(row: dict[str, Any], where: str) -> Messages:
     """A row's `messages`, of roles and texts alone. Raises HaggleError naming what is wrong."""
     messages = messages_in(row, "messages", where)
     if not any(message["role"] == "assistant" for message in messages):
@@ -147,20 +150,6 @@ def tokenize(
             f"no dialogue has a whole turn within max_length={max_length}", hint="raise max_length"
         )
     return TokenizedData(examples, cut, dropped, digest.hexdigest())
-
-
-def encode(
-    messages: Messages, tokenizer: PreTrainedTokenizerBase, template: str
-) -> tuple[list[int], list[int]]:
-    """Token ids of a dialogue and a mask that is 1 on answers and their end of turn."""
-    output = tokenizer.apply_chat_template(
-        messages,
-        chat_template=template,
-        tokenize=True,
-        return_dict=True,
-        return_assistant_tokens_mask=True,
-    )
-    return list(output["input_ids"]), list(output["assistant_masks"])
 
 
 def _last_whole_turn(mask: Sequence[int], limit: int) -> int:

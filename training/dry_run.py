@@ -17,17 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.chat_template import tokenizer_family
-from haggle.dataset import dataset_files, located_rows
+from haggle.dataset import dataset_files
 from haggle.errors import HaggleError
 from haggle.models import BaseModel, resolve_base
-from training import dpo, sft
+from training import dpo, grpo, sft
 from training.architectures import known_shape, make_tiny_base, read_shape
-from training.config import AnyConfig, DpoConfig
-from training.data import Messages, TokenizedData, checked_messages, tokenize
+from training.checkpoints import last_checkpoint
+from training.config import AnyConfig, DpoConfig, GrpoConfig, trainer_defaults
+from training.data import IGNORED, TokenizedData, read_dialogues, tokenize
 from training.estimate import estimate
-from training.pairs import COLUMNS, PairData, TextPair, checked_pair, tokenize_pairs
+from training.pairs import PairData, TextPair, read_pairs, tokenize_pairs
 from training.quantization import check_quantization
-from training.run import last_checkpoint, load_model, load_tokenizer
+from training.run import load_model, load_tokenizer
+from training.templates import Messages
+from training.turn_data import TurnData, tokenize_turns, turns_in
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +55,7 @@ ONE_STEP = {
     "disable_tqdm": True,
 }
 Say = Callable[[str], None]
+Tokens = TokenizedData | PairData | TurnData
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +159,20 @@ def _data_set(config: AnyConfig, echo: Say) -> tuple[Path | None, str]:
     return Path(config.dataset), str(config.dataset)
 
 
-def _tokens(
-    config: AnyConfig, path: Path | None, tokenizer: PreTrainedTokenizerBase
-) -> TokenizedData | PairData:
+def _tokens(config: AnyConfig, path: Path | None, tokenizer: PreTrainedTokenizerBase) -> Tokens:
     """The first rows of the data set in tokens, by the recipe's method."""
     if isinstance(config, DpoConfig):
-        pairs = _sample_pairs() if path is None else _first(path, COLUMNS, checked_pair)
+        pairs = _sample_pairs() if path is None else read_pairs(path, DIALOGUES)
         return tokenize_pairs(pairs, tokenizer, max_length=config.max_length)
-    dialogues = sample() if path is None else _first(path, ["messages"], checked_messages)
+    dialogues = sample() if path is None else read_dialogues(path, DIALOGUES)
+    if isinstance(config, GrpoConfig):
+        settings = trainer_defaults(config) | config.trainer
+        return tokenize_turns(
+            [turn for messages in dialogues for turn in turns_in(messages)],
+            tokenizer,
+            max_length=config.max_length,
+            max_completion_length=settings["max_completion_length"],
+        )
     return tokenize(
         dialogues,
         tokenizer,
@@ -172,21 +182,9 @@ def _tokens(
     )
 
 
-def _first(path: Path, columns: Any, check: Callable[[dict[str, Any], str], Any]) -> list[Any]:
-    found = []
-    for where, row in located_rows(path, columns=columns):
-        found.append(check(row, where))
-        if len(found) == DIALOGUES:
-            return found
-    if not found:
-        raise HaggleError("dataset is empty", where=str(path), hint="generate more dialogues")
-    return found
-
-
 def sample() -> list[Messages]:
     """The dialogues that come with the package, made by `haggle generate`."""
-    path = Path(str(files("training").joinpath(SAMPLE)))
-    return _first(path, ["messages"], checked_messages)
+    return read_dialogues(Path(str(files("training").joinpath(SAMPLE))), DIALOGUES)
 
 
 def _sample_pairs() -> list[TextPair]:
@@ -229,9 +227,12 @@ def _trainer(
     config: AnyConfig,
     base: BaseModel,
     tokenizer: PreTrainedTokenizerBase,
-    data: TokenizedData | PairData,
+    data: Tokens,
     clock: Clock,
 ) -> BoundedTrainer:
+    if isinstance(config, GrpoConfig):
+        assert isinstance(data, TurnData)
+        return grpo.build_trainer(config, base, tokenizer, data, clock)
     if isinstance(config, DpoConfig):
         assert isinstance(data, PairData)
         return dpo.build_trainer(config, base, tokenizer, data, clock)
@@ -242,7 +243,7 @@ def _trainer(
 def _reload_difference(
     config: AnyConfig,
     base: BaseModel,
-    data: TokenizedData | PairData,
+    data: Tokens,
     trainer: BoundedTrainer,
     checkpoint: Path,
 ) -> float:
@@ -277,8 +278,9 @@ def _reload_difference(
     return difference
 
 
-def _log_probs(model: Any, data: TokenizedData | PairData) -> torch.Tensor:
-    """Log-probabilities of the answers of the first dialogue, or of its first pair's right one."""
+def _log_probs(model: Any, data: Tokens) -> torch.Tensor:
+    """Log-probabilities of the answers of the first dialogue, or the right one of the first pair or
+    turn."""
     import torch
 
     from training.trainer import causal_model, supervised_log_probs
@@ -286,11 +288,14 @@ def _log_probs(model: Any, data: TokenizedData | PairData) -> torch.Tensor:
     if isinstance(data, PairData):
         pair = data.pairs[0]
         ids, learnt = pair.prompt + pair.chosen, [0] * len(pair.prompt) + [1] * len(pair.chosen)
+    elif isinstance(data, TurnData):
+        turn = data.turns[0]
+        ids, learnt = turn.prompt + turn.answer, [0] * len(turn.prompt) + [1] * len(turn.answer)
     else:
         ids, learnt = data.examples[0].ids, [int(w > 0) for w in data.examples[0].weights]
     model.eval()
     device = next(model.parameters()).device
     inputs = torch.tensor([ids], device=device)
-    labels = inputs.masked_fill(torch.tensor([learnt], device=device) == 0, -100)
+    labels = inputs.masked_fill(torch.tensor([learnt], device=device) == 0, IGNORED)
     with torch.no_grad(), torch.autocast(device.type, torch.bfloat16):
         return supervised_log_probs(causal_model(model), inputs, labels)[0].float()

@@ -1,7 +1,8 @@
-"""Turn a trained adapter into files that can be served: adapter, merged weights and GGUF.
+"""Turn a trained adapter into files that can be served: adapter, merged weights, GGUF, Modelfiles.
 
-Run it with `haggle export RUN/adapter OUT`. Every file is read back and its logits compared with
-the merged original's; the figures go to OUT/export.json.
+Run it with `haggle export RUN/adapter --out OUT`. Every file is read back and compared with the
+merged original, the LoRA as GGUF on its base too; the figures go to OUT/export.json. How answers
+to real turns differ is measured with `haggle eval turns` and `haggle eval compare`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.adapters import ADAPTER_INFO, check_adapter
+from haggle.chat_template import Family, tokenizer_family
 from haggle.errors import HaggleError
 from haggle.models import BaseModel, check_model_dir, resolve_base
 from haggle.storage import atomic_dir, write_json
@@ -29,6 +34,7 @@ from training.gguf_file import (
     write_gguf,
     write_lora_gguf,
 )
+from training.modelfile import write_modelfile
 from training.weights import save_model_bf16
 
 if TYPE_CHECKING:
@@ -43,14 +49,19 @@ LORA_GGUF = "adapter-f16.gguf"
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What was written. `checks` has the figures of each file by its name; empty if unverified."""
+    """What was written. `checks` has the figures of each file by its name; empty if unverified.
+
+    `card` is there where the adapter lies in the directory of its run.
+    """
 
     out_dir: Path
     base: str
     adapter: Path | None
     merged: Path
     ggufs: dict[str, Path]
+    modelfiles: dict[str, Path] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
+    card: Path | None = None
 
 
 def export(
@@ -61,7 +72,8 @@ def export(
     verify: bool = True,
     echo: Callable[[str], None] = print,
 ) -> ExportResult:
-    """Write adapter/, merged/ (bf16 safetensors) and one GGUF for each quantisation to `out_dir`.
+    """Write adapter/, merged/ (bf16 safetensors) and one GGUF for each quantisation to `out_dir`,
+    each GGUF with a Modelfile for Ollama, and a model card where the run's files are at hand.
 
     `adapter_dir` is a run's adapter/ (or model/, after full fine-tuning). `base` overrides the base
     model that the adapter names. Raises HaggleError when the adapter does not belong to the base,
@@ -87,9 +99,11 @@ def export(
 
     echo("Merging ...")
     model = _merged_model(source, base_model)
-    merged = _save_merged(model, source, out / "merged", origin)
+    merged, family = _save_merged(model, source, out / "merged", origin)
     adapter = None if full else _copy_adapter(source, out / "adapter", shape)
     ggufs: dict[str, Path] = {}
+    modelfiles: dict[str, Path] = {}
+    licence = info.get("licence", "unknown")
     if shape is not None:
         metadata = _metadata(base_model, merged, name, info)
         tensors = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
@@ -98,14 +112,21 @@ def export(
             echo(f"Writing {path.name} ...")
             write_gguf(path, tensors, shape, metadata, quantization)
             ggufs[quantization] = path
+            try:
+                if family is not None:
+                    modelfiles[quantization] = write_modelfile(path, quantization, family, licence)
+            except HaggleError as error:
+                echo(f"No Modelfile: {error.message}")
         del tensors
 
     checks: dict[str, Check] = {}
     if verify:
         from training.verify import verify_export
 
-        checks = verify_export(model, base_model, adapter, merged, ggufs, echo)
-    result = ExportResult(out, info["base"], adapter, merged, ggufs, checks)
+        with _base_as_gguf(None if adapter is None else base_model, shape, merged) as plain:
+            lora = (plain, adapter / LORA_GGUF) if plain and adapter else None
+            checks = verify_export(model, base_model, adapter, merged, ggufs, echo, lora)
+    result = ExportResult(out, info["base"], adapter, merged, ggufs, modelfiles, checks)
     write_json(out / EXPORT_FILE, _summary(result, info))
     if bad := [name for name, check in checks.items() if not check.ok]:
         raise HaggleError(
@@ -113,7 +134,7 @@ def export(
             where=str(out / EXPORT_FILE),
             hint="see the figures there; leave the file out or use a finer quantisation",
         )
-    return result
+    return replace(result, card=_write_card(source, out, name, echo))
 
 
 def _read_info(source: Path, full: bool) -> dict[str, Any]:
@@ -144,17 +165,17 @@ def _merged_model(source: Path, base: BaseModel | None) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
-    if base is None:
+    if base is None or (source / "config.json").is_file():
         return AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
     from peft import PeftModel
 
     model = AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32)
-    if (source / "config.json").is_file():
-        return AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
     return PeftModel.from_pretrained(model, str(source)).merge_and_unload(safe_merge=True).eval()
 
 
-def _save_merged(model: Any, source: Path, target: Path, origin: Path) -> Path:
+def _save_merged(
+    model: Any, source: Path, target: Path, origin: Path
+) -> tuple[Path, Family | None]:
     from transformers import AutoTokenizer
 
     holder = source if (source / "tokenizer.json").is_file() else origin
@@ -162,7 +183,46 @@ def _save_merged(model: Any, source: Path, target: Path, origin: Path) -> Path:
     with atomic_dir(target) as directory:
         save_model_bf16(model, directory)
         tokenizer.save_pretrained(directory)
-    return target
+    return target, tokenizer_family(tokenizer)
+
+
+@contextmanager
+def _base_as_gguf(
+    base: BaseModel | None, shape: LlamaShape | None, merged: Path
+) -> Iterator[Path | None]:
+    """The base model as GGUF: its own, or one written in F16 for the time being."""
+    if base is None or shape is None or find_spec("xllamacpp") is None:
+        yield None
+        return
+    if base.gguf_path is not None:
+        yield base.gguf_path
+        return
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32)
+    tensors = {name: t.detach().numpy() for name, t in model.state_dict().items()}
+    with tempfile.TemporaryDirectory(dir=merged.parent) as folder:
+        path = Path(folder) / "base-F16.gguf"
+        write_gguf(path, tensors, shape, metadata_from_directory(merged), "F16")
+        del model, tensors
+        yield path
+
+
+def _write_card(source: Path, out: Path, name: str, echo: Callable[[str], None]) -> Path | None:
+    from training.model_card import is_run, own_card, write_card
+
+    target = out / "README.md"
+    if not is_run(source.parent):
+        return None
+    if target.exists() and not own_card(target, outdated_by=source):
+        echo(f"Kept as it is: {target}")
+        return target
+    try:
+        return write_card(source, target, measures=[out / EXPORT_FILE], name=name)
+    except HaggleError as error:
+        echo(f"No model card: {error}")
+        return None
 
 
 def _copy_adapter(source: Path, target: Path, shape: LlamaShape | None) -> Path:
@@ -210,6 +270,7 @@ def _summary(result: ExportResult, info: dict[str, Any]) -> dict[str, Any]:
     return {
         "base": result.base,
         "licence": info.get("licence", "unknown"),
+        "modelfiles": {name: path.name for name, path in result.modelfiles.items()},
         "files": files,
         "checks": {name: asdict(check) for name, check in result.checks.items()},
         "versions": {name: version(name) for name in ("torch", "transformers", "peft", "gguf")},

@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from haggle.errors import HaggleError
+from training.checkpoints import PREFIX, last_checkpoint, step_of
+from training.config import RunSettings, trainer_defaults
 
 # Full disk, quota used up, file too large for the file system.
 FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
@@ -23,19 +24,15 @@ MEMORY_TEXTS = ("out of memory", "can't allocate memory", "cannot allocate memor
 
 
 @contextmanager
-def explained(
-    run: Path,
-    settings: dict[str, Any],
-    last_checkpoint: Callable[[Path], Path | None],
-    step: Callable[[], int] = lambda: 0,
-) -> Iterator[None]:
+def explained(config: RunSettings, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
     """Turn what breaks a run into a HaggleError that says what to do; other errors pass.
 
-    `settings` is the run's config as plain values; `step` tells how many steps were finished.
-    Checkpoints torn by a full disk are removed, whole ones are kept.
+    `step` tells how many steps of the run were finished. Checkpoints torn by a full disk are
+    removed, whole ones are kept.
     """
     from training.trainer import NonFiniteError
 
+    run = config.output_dir
     try:
         yield
     except HaggleError:
@@ -44,7 +41,7 @@ def explained(
         raise HaggleError(
             f"training broke down at step {step() + 1}: {error}",
             where=str(run),
-            hint=_kept("the last good checkpoint is {}; ", run, last_checkpoint)
+            hint=_kept("the last good checkpoint is {}; ", run)
             + "lower trainer.learning_rate or raise trainer.warmup_steps, in a new output_dir",
         ) from None
     except Exception as error:
@@ -54,12 +51,11 @@ def explained(
                 if str(error)
                 else f"out of memory at step {step() + 1}",
                 where=str(run),
-                hint=lower_memory(settings)
-                + _kept("; the last good checkpoint is {}", run, last_checkpoint),
+                hint=lower_memory(config) + _kept("; the last good checkpoint is {}", run),
             ) from error
         if _disk_full(error):
-            _remove_torn(run, last_checkpoint)
-            going_on = _kept(", which goes on from {}", run, last_checkpoint)
+            _remove_torn(run)
+            going_on = _kept(", which goes on from {}", run)
             raise HaggleError(
                 f"the disk is full at step {step()}",
                 where=str(run),
@@ -69,23 +65,23 @@ def explained(
         raise
 
 
-def lower_memory(settings: dict[str, Any]) -> str:
+def lower_memory(config: RunSettings) -> str:
     """Which settings to change so that a run needs less memory, the cheapest first."""
-    trainer = settings.get("trainer") or {}
-    size = int(trainer.get("per_device_train_batch_size", 4))
+    trainer = trainer_defaults(config) | config.trainer
+    size = int(trainer["per_device_train_batch_size"])
     steps = []
     if size > 1:
-        more = int(trainer.get("gradient_accumulation_steps", 1)) * size
+        more = int(trainer["gradient_accumulation_steps"]) * size
         steps.append(
             f"lower trainer.per_device_train_batch_size ({size}; with "
             f"gradient_accumulation_steps: {more} and 1 the updates stay the same)"
         )
-    if not trainer.get("gradient_checkpointing"):
+    if not trainer["gradient_checkpointing"]:
         steps.append("set trainer.gradient_checkpointing: true")
-    steps.append(f"lower max_length ({settings.get('max_length')})")
-    if settings.get("full_finetuning"):
+    steps.append(f"lower max_length ({config.max_length})")
+    if config.full_finetuning:
         steps.append("set full_finetuning: false")
-    elif not settings.get("quantization"):
+    elif not config.quantization:
         steps.append("set quantization: nf4 (on a GPU)")
     return ", or ".join(steps)
 
@@ -119,19 +115,14 @@ def _disk_full(error: Exception) -> bool:
     return False
 
 
-def _kept(text: str, run: Path, last_checkpoint: Callable[[Path], Path | None]) -> str:
+def _kept(text: str, run: Path) -> str:
     kept = last_checkpoint(run)
     return text.format(kept) if kept else ""
 
 
-def _remove_torn(run: Path, last_checkpoint: Callable[[Path], Path | None]) -> None:
+def _remove_torn(run: Path) -> None:
     """Remove what was being written: checkpoints behind the last whole one."""
-
-    def number(path: Path) -> int:
-        digits = path.name.removeprefix("checkpoint-")
-        return int(digits) if digits.isdigit() else -1
-
     whole = last_checkpoint(run)
-    for path in run.glob("checkpoint-*"):
-        if number(path) > (number(whole) if whole else 0):
+    for path in run.glob(f"{PREFIX}*"):
+        if step_of(path) > (step_of(whole) if whole else 0):
             shutil.rmtree(path, ignore_errors=True)

@@ -55,7 +55,7 @@ def llama_shape(config: Mapping[str, Any], where: str) -> LlamaShape:
         raise HaggleError(
             f"no GGUF export for architecture {kind!r} with {rope_type!r} rope",
             where=where,
-            hint="export with quantizations=() and convert merged/ with llama.cpp's own script",
+            hint="export with `--quantizations none`, convert merged/ with llama.cpp's own script",
         )
     heads = int(config["num_attention_heads"])
     return LlamaShape(

@@ -11,10 +11,29 @@ import json
 import secrets
 import time
 from pathlib import Path
+from typing import Any
+
+
+def _complete(server: Any, body: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = server.handle_completions(body)
+    if "choices" not in result:
+        raise SystemExit(f"llama.cpp refused a prompt: {result}")
+    return result
+
+
+def _next_token(server: Any, ids: list[int]) -> int | None:
+    """The likeliest token behind `ids`; None where it is one without text, as an end of turn is."""
+    body = {"prompt": ids, "max_tokens": 1, "temperature": 0.0, "logprobs": 1}
+    told = (_complete(server, body)["choices"][0].get("logprobs") or {}).get("content") or ()
+    return int(told[0]["id"]) if told else None
 
 
 def main() -> None:
-    """Read {"prompts": [...], "max_tokens": n}; write {"texts": [...], "ids": [...], ...}."""
+    """Read {"prompts": [...], "max_tokens": n}; write {"texts": [...], "ids": [...], ...}.
+
+    With "references" (for each prompt the ids of the prompt and of another engine's answer) also
+    "next_tokens": the token that llama.cpp would put in the place of each token of that answer.
+    """
     parser = argparse.ArgumentParser(description="Continue prompts greedily in llama.cpp.")
     parser.add_argument("model", type=Path)
     parser.add_argument("requests", type=Path)
@@ -45,13 +64,15 @@ def main() -> None:
             "temperature": 0.0,
             "logprobs": 1,
         }
-        result = server.handle_completions(body)
-        if "choices" not in result:
-            raise SystemExit(f"llama.cpp refused a prompt: {result}")
+        result = _complete(server, body)
         choice = result["choices"][0]
         texts.append(choice["text"])
         ids.append([token["id"] for token in (choice.get("logprobs") or {}).get("content", ())])
         timings.append(result.get("timings", {}))
+    next_tokens = [
+        [_next_token(server, given + answer[:at]) for at in range(len(answer))]
+        for given, answer in asked.get("references", ())
+    ]
     prompt_n = sum(t.get("prompt_n", 0) for t in timings)
     prompt_ms = sum(t.get("prompt_ms", 0) for t in timings)
     made_n = sum(t.get("predicted_n", 0) for t in timings)
@@ -59,6 +80,7 @@ def main() -> None:
     answers = {
         "texts": texts,
         "ids": ids,
+        "next_tokens": next_tokens,
         "load_s": round(loaded, 3),
         "prompt_tokens_per_s": round(1000 * prompt_n / prompt_ms, 1) if prompt_ms else None,
         "tokens_per_s": round(1000 * made_n / made_ms, 1) if made_ms else None,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.dataset import located_rows
 from haggle.errors import HaggleError
-from training.data import Messages, encode, messages_in
-from training.templates import marked_template
+from training.data import messages_in
+from training.templates import Messages, encode, marked_template
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -83,15 +84,19 @@ class PairData:
         )
 
 
-def read_pairs(path: str | Path) -> list[TextPair]:
-    """Every train row of a data set of pairs. Raises HaggleError naming a bad row and its file."""
-    pairs = [checked_pair(row, where) for where, row in located_rows(path, columns=COLUMNS)]
+def read_pairs(path: str | Path, limit: int | None = None) -> list[TextPair]:
+    """Every train row of a data set of pairs, or the first `limit`.
+
+    Raises HaggleError naming a bad row and its file.
+    """
+    rows = islice(located_rows(path, columns=COLUMNS), limit)
+    pairs = [_checked_pair(row, where) for where, row in rows]
     if not pairs:
         raise HaggleError("dataset is empty", where=str(path), hint="make more pairs")
     return pairs
 
 
-def checked_pair(row: dict[str, Any], where: str) -> TextPair:
+def _checked_pair(row: dict[str, Any], where: str) -> TextPair:
     """A row's pair. Raises HaggleError naming what is wrong with it."""
     prompt = messages_in(row, "prompt", where)
     if prompt[-1]["role"] != "user":

@@ -1,14 +1,12 @@
 """One training run, whatever its method: its directory, checkpoints, resumption and result.
 
-A run directory holds config.resolved.yaml, metrics.jsonl, checkpoint-*/, adapter/ (or model/) and
-result.json.
+A run directory holds config.resolved.yaml, metrics.jsonl, checkpoint-*/, adapter/ (or model/),
+result.json, curves.png and curves.html.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -20,10 +18,26 @@ import yaml
 
 from haggle.adapters import ADAPTER_INFO
 from haggle.errors import HaggleError
-from haggle.models import KNOWN, BaseModel, check_safetensors, resolve_base
-from haggle.storage import atomic_dir, atomic_write_text, dumps, read_jsonl, write_json
-from training.config import AnyConfig, RunSettings, differing_keys, resolved_yaml
+from haggle.models import KNOWN, BaseModel, resolve_base
+from haggle.storage import (
+    atomic_dir,
+    atomic_write_text,
+    dumps,
+    read_json,
+    read_jsonl,
+    write_json,
+)
+from training.checkpoints import PREFIX, last_checkpoint, step_of
+from training.config import AnyConfig, RunSettings, check_reports, differing_keys, resolved_yaml
+from training.curves import write_curves
 from training.failures import explained
+from training.heldout import (
+    best_evaluation,
+    best_in_words,
+    held_out_source,
+    out_of_patience,
+    read_held_out,
+)
 from training.quantization import check_quantization, loading_arguments
 from training.templates import servable_template
 from training.weights import in_bf16, save_model_bf16
@@ -43,7 +57,9 @@ RESULT_FILE = "result.json"
 class TrainResult:
     """What a run came to. `loss` is the last one logged; `minutes` of training alone.
 
-    `figures` are what else its method measures, as last logged.
+    `figures` are what else its method measures, as last logged. `best` is the best held-out
+    evaluation (step, joint accuracy with its 95% interval, turns), empty where there was none.
+    `weights_step` is the step whose weights are saved.
     """
 
     output_dir: Path
@@ -56,6 +72,8 @@ class TrainResult:
     minutes: float
     stopped: str
     figures: dict[str, float] = field(default_factory=dict)
+    best: dict[str, float] = field(default_factory=dict)
+    weights_step: int | None = None
 
     @property
     def tokens_per_s(self) -> float:
@@ -65,7 +83,11 @@ class TrainResult:
 def train(
     config: AnyConfig, resume: bool = True, echo: Callable[[str], None] = print
 ) -> TrainResult:
-    """Train by the config's method; see `training.sft.train` and `training.dpo.train`."""
+    """Train by the config's method; see `train` in `training.sft`, `.dpo` and `.grpo`."""
+    if config.method == "grpo":
+        from training.grpo import train as train_grpo
+
+        return train_grpo(config, resume, echo)
     if config.method == "dpo":
         from training.dpo import train as train_dpo
 
@@ -85,6 +107,9 @@ def start(
             "max_minutes needs a single process: each would keep its own time",
             hint="leave it out, and bound the run by trainer.max_steps or num_train_epochs",
         )
+    check_reports(arguments.report_to)
+    if config.evaluation is not None:
+        held_out_source(config)  # a missing one is told before anything is read
     base = resolve_base(config.base, echo=echo)
     echo(f"Base: {base.describe()}")
     tokenizer = load_tokenizer(base)
@@ -106,6 +131,11 @@ def carry_out(
     `facts` are what tells the data apart from others (`*_sha256`) and their sizes.
     """
     run = config.output_dir
+    held_out = None
+    if config.evaluation is not None:
+        held_out = read_held_out(config, tokenizer)
+        echo(f"Held out: {held_out.describe()}")
+        facts = facts | held_out.facts()
     with arguments.main_process_first(local=False):
         _claim(run, config, {**_facts(base), **facts}, resume)
         if (done := _finished(run, config)) is not None:
@@ -120,13 +150,23 @@ def carry_out(
     if checkpoint is not None:
         echo(f"Resuming from {checkpoint}")
         restore_clock(clock, checkpoint)
-    settings = config.model_dump(mode="json")
-    with explained(run, settings, last_checkpoint):
+    with explained(config):
         trainer = build(clock)
-    with explained(run, settings, last_checkpoint, lambda: trainer.state.global_step):
-        if not (checkpoint and _taken_from_its_end(trainer, checkpoint)):
+        if held_out is not None:
+            trainer.watch(held_out)
+    with explained(config, lambda: trainer.state.global_step):
+        if not (checkpoint and _taken_from_its_end(config, trainer, checkpoint)):
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        return _save_result(config, base, tokenizer, trainer, clock)
+        result = _save_result(config, base, tokenizer, trainer, clock)
+    if result.best:
+        step = result.weights_step or result.steps
+        echo(best_in_words(result.best, result.weights, step, result.steps))
+    if trainer.is_world_process_zero():
+        try:
+            write_curves([run], run)
+        except HaggleError as error:  # the run itself is saved
+            echo(f"No curves: {error}")
+    return result
 
 
 def load_tokenizer(base: BaseModel) -> PreTrainedTokenizerBase:
@@ -188,21 +228,6 @@ def naming_lora_layers() -> Iterator[None]:
         raise
 
 
-def last_checkpoint(run: Path) -> Path | None:
-    """The newest checkpoint that was written to its end."""
-    found = [p for p in run.glob("checkpoint-*") if p.name.removeprefix("checkpoint-").isdigit()]
-    for path in sorted(found, key=lambda p: int(p.name.removeprefix("checkpoint-")), reverse=True):
-        try:
-            # The trainer writes its state last, so a readable one says that the rest is there.
-            json.loads((path / "trainer_state.json").read_text(encoding="utf-8"))
-            for weights in path.glob("*.safetensors"):
-                check_safetensors(weights)
-        except (OSError, ValueError, HaggleError):
-            continue
-        return path
-    return None
-
-
 def _facts(base: BaseModel) -> dict[str, Any]:
     return {
         "base_source": base.source,
@@ -242,7 +267,7 @@ def _finished(run: Path, config: RunSettings) -> TrainResult | None:
     path = run / RESULT_FILE
     if not path.is_file():
         return None
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored = read_json(path)
     stored.pop("tokens_per_s", None)
     result = TrainResult(
         **{**stored, "output_dir": run, "weights": run / Path(stored["weights"]).name}
@@ -253,7 +278,7 @@ def _finished(run: Path, config: RunSettings) -> TrainResult | None:
     return None if result.stopped == "time limit" and more_time else result
 
 
-def _taken_from_its_end(trainer: BoundedTrainer, checkpoint: Path) -> bool:
+def _taken_from_its_end(config: RunSettings, trainer: BoundedTrainer, checkpoint: Path) -> bool:
     """Whether a run broke off behind its last step; its weights and state are then read back.
 
     Resumed there, the trainer would take a step too many.
@@ -261,7 +286,9 @@ def _taken_from_its_end(trainer: BoundedTrainer, checkpoint: Path) -> bool:
     from transformers import TrainerState
 
     state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
-    if state.global_step < state.max_steps or trainer.is_fsdp_enabled:
+    over = state.global_step >= state.max_steps
+    over = over or out_of_patience(config.evaluation, state.log_history) is not None
+    if not over or trainer.is_fsdp_enabled:
         return False
     trainer._load_from_checkpoint(str(checkpoint))
     trainer.state = state
@@ -272,7 +299,7 @@ def _rewind_metrics(path: Path, checkpoint: Path | None) -> None:
     """Drop lines about steps that a resumed run will take again."""
     if not path.is_file():
         return
-    step = int(checkpoint.name.removeprefix("checkpoint-")) if checkpoint else 0
+    step = step_of(checkpoint) if checkpoint else 0
     kept = [line for line in read_jsonl(path, drop_torn_tail=True) if line["step"] <= step]
     atomic_write_text(path, "".join(dumps(line) + "\n" for line in kept))
 
@@ -287,11 +314,14 @@ def _save_result(
     run = config.output_dir
     weights = run / ("model" if config.full_finetuning else "adapter")
     state = trainer.state
-    started = time.monotonic()
-    weights_now = trainer.accelerator.get_state_dict(trainer.model)  # gathered by all processes
-    if trainer.is_world_process_zero():
-        _save_weights(trainer, weights_now, tokenizer, base, weights)
-    clock.before_s -= time.monotonic() - started
+    best = best_evaluation(state.log_history) or {}
+    weights_step = state.global_step
+    with clock.paused():
+        if best and config.evaluation is not None and config.evaluation.keep_best:
+            weights_step = _take_best(trainer, run, best["step"])
+        weights_now = trainer.accelerator.get_state_dict(trainer.model)  # gathered by all processes
+        if trainer.is_world_process_zero():
+            _save_weights(trainer, weights_now, tokenizer, base, weights)
     losses = [line["loss"] for line in state.log_history if "loss" in line]
     result = TrainResult(
         output_dir=run,
@@ -302,13 +332,32 @@ def _save_result(
         loss=losses[-1] if losses else float("nan"),
         tokens=clock.tokens,
         minutes=round(clock.elapsed_s / 60, 3),
-        stopped="finished" if state.global_step >= state.max_steps else "time limit",
+        stopped=_why_stopped(config, state),
         figures=trainer.figures(),
+        best=best,
+        weights_step=weights_step,
     )
     plain = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(result).items()}
     if trainer.is_world_process_zero():
         write_json(run / RESULT_FILE, {**plain, "tokens_per_s": round(result.tokens_per_s, 1)})
     return result
+
+
+def _why_stopped(config: RunSettings, state: Any) -> str:
+    if state.global_step >= state.max_steps:
+        return "finished"
+    return out_of_patience(config.evaluation, state.log_history) or "time limit"
+
+
+def _take_best(trainer: BoundedTrainer, run: Path, step: int) -> int:
+    """Give the model the weights of the best evaluation; the step whose weights it has then."""
+    now = int(trainer.state.global_step)
+    checkpoint = run / f"{PREFIX}{step}"
+    if step == now or not checkpoint.is_dir():  # someone may have deleted it
+        return now
+    trainer.state.best_model_checkpoint = str(checkpoint)
+    trainer._load_best_model()
+    return step
 
 
 def _save_weights(
@@ -339,7 +388,7 @@ def _save_weights(
             model.save_pretrained(directory, state_dict=in_bf16(state), save_embedding_layers=False)
             (directory / "README.md").unlink(missing_ok=True)
             # A path of this machine means nothing elsewhere.
-            settings = json.loads((directory / "adapter_config.json").read_text(encoding="utf-8"))
+            settings = read_json(directory / "adapter_config.json")
             settings["base_model_name_or_path"] = known.hub_id if known else base.name
             write_json(directory / "adapter_config.json", settings)
         else:

@@ -16,9 +16,7 @@ from training.run import (
     METRICS_FILE,
     TrainResult,
     carry_out,
-    last_checkpoint,
     load_model,
-    load_tokenizer,
     lora_config,
     naming_lora_layers,
     start,
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from training.trainer import Clock, DialogueTrainer
-
-__all__ = [
-    "TrainResult", "build_trainer", "last_checkpoint", "load_tokenizer", "lora_config", "train",
-]  # fmt: skip
 
 
 def train(

@@ -23,8 +23,9 @@ from haggle.errors import HaggleError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+Messages = list[dict[str, str]]
 # A dialogue as the data sets hold them, for looking at a template.
-PROBE: list[dict[str, str]] = [
+PROBE: Messages = [
     {"role": "system", "content": "You keep a shop.\nFor sale:\nTin Whistle 12\nGlass Eye 7"},
     {"role": "user", "content": "cart []\nplayer: 12 whistles?"},
     {"role": "assistant", "content": '{"last":"","state":"CASUAL","say":"Twelve – “all”?"}'},
@@ -49,13 +50,27 @@ def marked_template(tokenizer: PreTrainedTokenizerBase) -> str:
     return template
 
 
+def encode(
+    messages: Messages, tokenizer: PreTrainedTokenizerBase, template: str
+) -> tuple[list[int], list[int]]:
+    """Token ids of a dialogue and a mask that is 1 on answers and their end of turn."""
+    output = tokenizer.apply_chat_template(
+        messages,
+        chat_template=template,
+        tokenize=True,
+        return_dict=True,
+        return_assistant_tokens_mask=True,
+    )
+    return list(output["input_ids"]), list(output["assistant_masks"])
+
+
 def check_tokens(tokenizer: PreTrainedTokenizerBase, family: Family) -> None:
     """Raise HaggleError unless the tokenizer has every token of the family's markup."""
     for token in family.tokens:
         if not has_token(tokenizer, token):
             raise HaggleError(
                 f"the base model's tokenizer has no token {token!r}, which {family.name} needs",
-                where=str(getattr(tokenizer, "name_or_path", "") or "tokenizer"),
+                where=_where(tokenizer),
                 hint="take the instruction-tuned model of this family, or add the token and its "
                 "embedding to the base first",
             )
@@ -69,15 +84,8 @@ def check_template(
     For each answer: the ids before it are those of serving's prompt, then come the answer's own and
     one end-of-turn token, and these alone carry a mark.
     """
-    where = str(getattr(tokenizer, "name_or_path", "") or "tokenizer")
-    output = tokenizer.apply_chat_template(
-        PROBE,
-        chat_template=template,
-        tokenize=True,
-        return_dict=True,
-        return_assistant_tokens_mask=True,
-    )
-    ids, mask = list(output["input_ids"]), list(output["assistant_masks"])
+    where = _where(tokenizer)
+    ids, mask = encode(PROBE, tokenizer, template)
     expected = [0] * len(ids)
     for index, message in enumerate(PROBE):
         if message["role"] != "assistant":
@@ -106,7 +114,7 @@ def check_template(
 
 
 def serving_prompt(
-    tokenizer: PreTrainedTokenizerBase, messages: list[dict[str, str]], family: Family | None
+    tokenizer: PreTrainedTokenizerBase, messages: Messages, family: Family | None
 ) -> str:
     """The text that the engines send for a conversation, up to where the merchant answers."""
     if family is not None:
@@ -132,6 +140,10 @@ def servable_template(tokenizer: PreTrainedTokenizerBase) -> str | None:
     return plain_template(family)
 
 
+def _where(tokenizer: PreTrainedTokenizerBase) -> str:
+    return str(getattr(tokenizer, "name_or_path", "") or "tokenizer")
+
+
 def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -147,7 +159,7 @@ def _foreign_template(tokenizer: PreTrainedTokenizerBase) -> str:
     except (ValueError, TypeError):
         raise HaggleError(
             "the base model's chat template is unknown",
-            where=str(getattr(tokenizer, "name_or_path", "") or "tokenizer"),
+            where=_where(tokenizer),
             hint="use a model of a known family (ChatML, Gemma, Llama 3), or add "
             "{% generation %} marks to its chat_template.jinja",
         ) from None

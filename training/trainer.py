@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,15 @@ from transformers import (
 from transformers.trainer_callback import ExportableState
 from trl import SFTTrainer
 
+from haggle.agreement import agreement
+from haggle.errors import HaggleError
 from haggle.storage import dumps
+from training.config import EvaluationSettings
 from training.data import IGNORED, BucketSampler
+from training.heldout import MEASURES, PREFIX, HeldOut, answer, out_of_patience, score
+from training.rewards import REWARDS
 
-# What preference methods log beside the loss, and its name in metrics.jsonl: how far the right
+# What other methods log beside the loss, and its name in metrics.jsonl. Of pairs: how far the right
 # answers stand before the wrong ones (in units of 1 / beta), the share that do, and each by itself.
 FIGURES = {
     "rewards/margins": "margin",
@@ -38,6 +45,16 @@ FIGURES = {
     "rewards/rejected": "reward_rejected",
     "logps/chosen": "logp_chosen",
     "logps/rejected": "logp_rejected",
+    # Of answers drawn (GRPO): the weighed sum of their rewards and each by itself, the share of
+    # prompts whose answers all earned the same, tokens, and the share that never ended.
+    "reward": "reward",
+    "reward_std": "reward_std",
+    **{f"rewards/{name}/mean": f"reward_{name}" for name in REWARDS},
+    "frac_reward_zero_std": "no_spread",
+    "completions/mean_length": "answer_tokens",
+    "completions/clipped_ratio": "cut_off",
+    "answers/entropy": "entropy",
+    "kl": "kl",
 }
 
 
@@ -47,20 +64,38 @@ class NonFiniteError(Exception):
 
 @dataclass
 class Clock:
-    """Training time in seconds, over all resumptions, against an optional budget."""
+    """Training time in seconds, over all resumptions, against an optional budget.
+
+    It stands still while the run is `paused` for what is no training.
+    """
 
     budget_s: float | None = None
     before_s: float = 0.0
     tokens: int = 0
     started: float | None = None
     steps_here: int = 0
+    away_s: float = 0.0
+    paused_at: float | None = None
 
     def start(self) -> None:
         self.started = time.monotonic()
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self.paused_at = time.monotonic()
+        try:
+            yield
+        finally:
+            if self.started is not None:
+                self.away_s += time.monotonic() - self.paused_at
+            self.paused_at = None
+
     @property
     def here_s(self) -> float:
-        return 0.0 if self.started is None else time.monotonic() - self.started
+        if self.started is None:
+            return 0.0
+        now = time.monotonic() if self.paused_at is None else self.paused_at
+        return now - self.started - self.away_s
 
     @property
     def elapsed_s(self) -> float:
@@ -98,10 +133,13 @@ def supervised_log_probs(
 
 class BoundedTrainer(Trainer):
     """What all our trainers add to TRL's: a clock, a stop at numbers that are none, batches of
-    similar lengths, a schedule that keeps to the time. Stands before TRL's trainer among the bases.
+    similar lengths, a schedule that keeps to the time, held-out accuracy as its evaluation. Stands
+    before TRL's trainer among the bases.
     """
 
     lr_scheduler: Any
+    control: TrainerControl
+    held_out: HeldOut | None = None
 
     def __init__(self, *args: Any, clock: Clock, **kwargs: Any) -> None:
         self.clock = clock
@@ -120,7 +158,7 @@ class BoundedTrainer(Trainer):
         """What the method measures beside the loss, as last logged."""
         logged = (line for line in reversed(self.state.log_history) if "loss" in line)
         last: dict[str, Any] = next(logged, {})
-        return {name: last[key] for key, name in FIGURES.items() if key in last}
+        return {n: last[key] for key, n in FIGURES.items() if last.get(key) is not None}
 
     def check_loss(self, loss: torch.Tensor) -> None:
         """Raise NonFiniteError for a loss that is no number."""
@@ -157,6 +195,57 @@ class BoundedTrainer(Trainer):
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(target, factor)
         self._created_lr_scheduler = True
         return self.lr_scheduler
+
+    def watch(self, held_out: HeldOut) -> None:
+        """Evaluate on these turns while training, as their settings say.
+
+        Raises HaggleError where no process has a whole model to answer with.
+        """
+        if self.is_fsdp_enabled:
+            raise HaggleError(
+                "evaluation needs a whole model in each process, and FSDP shards it",
+                hint="leave evaluation out, or launch with DDP",
+            )
+        self.held_out = held_out
+        self.add_callback(HeldOutSchedule(held_out.settings))
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> Any:
+        """Held-out accuracy as `eval_joint` and so on; it moves neither clock nor random numbers.
+
+        Each process answers its share of the turns.
+        """
+        if self.held_out is None:
+            return super().evaluate(*args, metric_key_prefix=metric_key_prefix, **kwargs)
+        was_training = self.model.training
+        self.model.eval()  # until behind the log: TRL's keeps figures of the steps while training
+        try:
+            with self.clock.paused():
+                metrics = self._measure(self.held_out)
+                self.log(dict(metrics))
+                self.control = self.callback_handler.on_evaluate(
+                    self.args, self.state, self.control, metrics
+                )
+        finally:
+            self.model.train(was_training)
+        return metrics
+
+    def _measure(self, held_out: HeldOut) -> dict[str, float]:
+        from accelerate.utils import gather_object
+        from transformers.utils.logging import tqdm
+
+        started = time.monotonic()
+        turns = held_out.turns[self.args.process_index :: self.args.world_size]
+        model = causal_model(self.accelerator.unwrap_model(self.model))
+        quiet = self.args.disable_tqdm or not self.is_world_process_zero()
+        with (
+            tqdm(total=len(turns), desc="held-out", leave=False, disable=quiet) as bar,
+            self.accelerator.autocast(),
+        ):
+            answers = answer(model, self.processing_class, held_out, turns, bar.update)
+        verdicts = [agreement(t.right, text) for t, text in zip(turns, answers, strict=True)]
+        figures = score(gather_object(verdicts))
+        figures["seconds"] = round(time.monotonic() - started, 1)
+        return {f"{PREFIX}{name}": v for name, v in figures.items() if v is not None}
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """No model card: the run directory explains itself."""
@@ -218,7 +307,6 @@ class RunLog(TrainerCallback, ExportableState):
     clock: Clock
     last_tokens: int = 0
     last_s: float = 0.0
-    last_loss: float = field(default=math.nan)
 
     def state(self) -> dict[str, Any]:
         figures = {"elapsed_s": self.clock.elapsed_s, "tokens": self.clock.tokens}
@@ -247,22 +335,48 @@ class RunLog(TrainerCallback, ExportableState):
         logs: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        if not state.is_world_process_zero or not logs or not {"loss", "eval_loss"} & logs.keys():
+        evaluated = f"{PREFIX}joint"
+        if not state.is_world_process_zero or not logs or not {"loss", evaluated} & logs.keys():
             return
         record: dict[str, Any] = {"step": state.global_step}
         names = {"learning_rate": "lr", "loss": "loss", "grad_norm": "grad_norm", "epoch": "epoch"}
-        names["eval_loss"] = "eval_loss"
         names |= FIGURES
-        record |= {names[key]: value for key, value in logs.items() if key in names}
+        known = ((names[key], value) for key, value in logs.items() if key in names)
+        record |= {name: value for name, value in known if value is not None}
         elapsed, tokens = self.clock.elapsed_s, self.clock.tokens
         record |= {"tokens": tokens, "elapsed_s": round(elapsed, 2)}
         if "loss" in logs:
-            self.last_loss = float(logs["loss"])
             seconds = max(1e-9, elapsed - self.last_s)
             record["tokens_per_s"] = round((tokens - self.last_tokens) / seconds, 1)
             self.last_tokens, self.last_s = tokens, elapsed
+        if evaluated in logs:
+            record["heldout"] = {name: logs.get(f"{PREFIX}{name}") for name in MEASURES}
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(dumps(record) + "\n")
+
+
+@dataclass
+class HeldOutSchedule(TrainerCallback):
+    """Says when to evaluate, and when it has not become better for long enough.
+
+    Each evaluation stands at a checkpoint, so that a resumed run comes to the same ones.
+    """
+
+    settings: EvaluationSettings
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        every = self.settings.every_steps or max(1, state.save_steps)
+        if state.global_step % every == 0 or control.should_training_stop:
+            control.should_evaluate = True
+            control.should_save = True
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> None:
+        if out_of_patience(self.settings, state.log_history):
+            control.should_training_stop = True
 
 
 def restore_clock(clock: Clock, checkpoint: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from haggle.errors import HaggleError
-from haggle.storage import write_json
+from haggle.storage import read_json, write_json
 
 
 def save_model_bf16(model: Any, directory: Path, state: dict[str, Any] | None = None) -> None:
@@ -22,7 +21,7 @@ def save_model_bf16(model: Any, directory: Path, state: dict[str, Any] | None = 
         state.pop("lm_head.weight", None)
     model.save_pretrained(directory, state_dict=state)
     # save_pretrained notes the type that the model has in memory.
-    config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    config = read_json(directory / "config.json")
     config["dtype"] = str(torch.bfloat16).removeprefix("torch.")
     write_json(directory / "config.json", config)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from data_gen.language.mentions import number_word
 from data_gen.language.phrasebook import PLAIN, load_phrasebook
 from haggle import checks, placeholders
 from haggle.ledger import bid_amount, floor_price, total
@@ -42,11 +43,6 @@ COMPUTED_ACTS = frozenset(
     "one_more confirm_one_more add_more put_back_some double double_item halve halve_item".split()
 )
 _LINES = {"cart": "OFFER_new", "show": "SHOW_item", "bid": "NEGOTIATE"}
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 Line = tuple[str, Quantity]
 Wrong = tuple[str, Proposal]  # the variant of the mistake, and the answer that makes it
 
@@ -292,11 +288,8 @@ _CORRUPTIONS: dict[Kind, Callable[[Moment, random.Random], Iterator[Wrong]]] = {
 
 def spelled(number: int) -> str:
     """A number from 0 to 999,999 in words."""
-    if number < 20:
-        return _UNITS[number]
     if number < 100:
-        tens, units = divmod(number, 10)
-        return _TENS[tens - 2] + (f"-{_UNITS[units]}" if units else "")
+        return number_word(number)
     size, word = (1000, "thousand") if number >= 1000 else (100, "hundred")
     head, rest = divmod(number, size)
     return f"{spelled(head)} {word}" + (f" {spelled(rest)}" if rest else "")

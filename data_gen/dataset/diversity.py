@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from haggle.errors import HaggleError
+from haggle.errors import HaggleError, install_hint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ def text_key(text: str) -> int:
 
 def needs(library: str) -> HaggleError:
     """What to say where a library of the extra `data` is not installed."""
-    return HaggleError(f"{library} is not installed", hint='pip install -e ".[data]"')
+    return HaggleError(f"{library} is not installed", hint=install_hint("data"))
 
 
 class KeySet:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.language.phrasebook import Split
-from data_gen.sources import Source
+from data_gen.sources import Source, dialogue_number
 from haggle.errors import HaggleError
 from haggle.storage import dumps, numbered_jsonl, read_json, write_json
 
@@ -36,7 +36,7 @@ class Meter:
     def take(self) -> Report:
         """What the source reports beyond the parts taken before."""
         now = deepcopy(self.source.report())
-        part = _beyond(now, self._taken)
+        part = beyond(now, self._taken)
         self._taken = now
         return part
 
@@ -62,7 +62,7 @@ def journalled_rows(
     last, report = -1, Report()
     for line in _entries(journal):
         row = line["row"]
-        number = _number(row, split, str(journal))
+        number = dialogue_number(str(row.get("id")), split, str(journal))
         if number <= last:  # written twice by a worker believed dead
             continue
         last = number
@@ -73,7 +73,7 @@ def journalled_rows(
     if left:
         with _Appender(journal) as file:
             for row in meter.source.rows(split, left):
-                number = _number(row, split, "the source")
+                number = dialogue_number(str(row.get("id")), split, "the source")
                 if number <= last or number not in indices:
                     raise ValueError(f"dialogue {number} comes after {last}")
                 last = number
@@ -110,12 +110,13 @@ def _joined(one: Any, other: Any) -> Any:
     return distinct[0][1] if len(distinct) == 1 else [value for _, value in distinct]
 
 
-def _beyond(now: Mapping[str, Any], before: Mapping[str, Any]) -> Report:
+def beyond(now: Mapping[str, Any], before: Mapping[str, Any]) -> Report:
+    """What a later report says beyond an earlier one of the same source: numbers subtracted."""
     part: Report = {}
     for key, value in now.items():
         old = before.get(key)
         if isinstance(value, Mapping):
-            part[key] = _beyond(value, old if isinstance(old, Mapping) else {})
+            part[key] = beyond(value, old if isinstance(old, Mapping) else {})
         elif _is_number(value):
             part[key] = value - old if _is_number(old) else value
         else:
@@ -125,15 +126,6 @@ def _beyond(now: Mapping[str, Any], before: Mapping[str, Any]) -> Report:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number(row: dict[str, Any], split: Split, where: str) -> int:
-    """The number of a dialogue, from its id."""
-    head, _, rest = str(row.get("id")).partition("-")
-    number = rest.partition("-")[0]
-    if head != split or not number.isdigit():
-        raise HaggleError(f"{row.get('id')!r} is no id of a {split} dialogue", where=where)
-    return int(number)
 
 
 def _entries(journal: Path) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from haggle.chat_template import is_chatml, render
 from haggle.config import Record
-from haggle.errors import HaggleError
+from haggle.errors import HaggleError, install_hint
 from haggle.models import DEFAULT_BASE, KNOWN, haggle_home
 
 Messages = list[dict[str, str]]
@@ -74,7 +74,8 @@ def load_tokenizer(name: str) -> Any:
         from transformers import AutoTokenizer
     except ImportError:
         raise HaggleError(
-            "transformers is not installed", hint='pip install -e ".[train]", or no --tokenizer'
+            "transformers is not installed",
+            hint=f"{install_hint('train')}; or leave --tokenizer out",
         ) from None
     local = next((p for p in (Path(name).expanduser(), _home(name)) if p.is_dir()), None)
     source = str(local or (KNOWN[name].hub_id if name in KNOWN else name))

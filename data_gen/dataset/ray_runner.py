@@ -18,7 +18,7 @@ from typing import Any
 
 from data_gen.dataset.runners import TRIES, Advance
 from data_gen.dataset.shards import Job, Shard, Worker
-from haggle.errors import HaggleError
+from haggle.errors import HaggleError, install_hint
 
 OBJECT_STORE = 100 * 2**20  # bytes; only counts travel between workers
 
@@ -115,7 +115,7 @@ def _connected(workers: int | None) -> Iterator[Any]:
         import ray
     except ImportError:
         raise HaggleError(
-            "Ray is not installed", where="--runner ray", hint="pip install 'haggle[ray]'"
+            "Ray is not installed", where="--runner ray", hint=install_hint("ray")
         ) from None
     ours = not ray.is_initialized()
     if ours:

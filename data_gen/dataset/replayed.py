@@ -12,7 +12,7 @@ from data_gen.config import DataConfig
 from data_gen.corpus_io import corpus_worlds
 from data_gen.dataset.corruptions import Moment, faults
 from data_gen.language.phrasebook import PLAIN, Split
-from data_gen.sources import DRAWS, make_dialogue, start_dialogue, to_row
+from data_gen.sources import DRAWS, dialogue_number, make_dialogue, start_dialogue, to_row
 from haggle.config import load_config
 from haggle.dataset import located_rows
 from haggle.engine import Generation
@@ -68,7 +68,7 @@ def stored(dataset: Path, split: Split) -> Iterator[Told]:
         else:
             folder = dataset if dataset.is_dir() else dataset.parent
             made_by = made_by or load_config(folder / MADE_BY, DataConfig)
-            number = _number(row["id"], split, where)
+            number = dialogue_number(row["id"], split, where)
             world, manner = _shop(made_by, split, number, row["world"])
         if world is None:
             raise HaggleError(
@@ -96,7 +96,7 @@ def moments(told: Told) -> Iterator[Moment | None]:
     """
     row = told.row
     session = Session(told.world, method=get_method(row["method"]))
-    merchant = Merchant(NullEngine(), "state")
+    merchant = Merchant(NullEngine(), "state", trusted=True)
     answers = [m["content"] for m in row["messages"] if m["role"] == "assistant"]
     for index, (turn, answer) in enumerate(zip(row["turns"], answers, strict=True), start=1):
         if turn["last"] != session.last:
@@ -130,12 +130,3 @@ def _strange(told: Told, what: str) -> HaggleError:
         where=told.where,
         hint="generate the data set again with this version of haggle",
     )
-
-
-def _number(identifier: str, split: Split, where: str) -> int:
-    """The number of a dialogue, which its id begins with."""
-    head, _, rest = identifier.partition("-")
-    number = rest.partition("-")[0]
-    if head != split or not number.isdigit():
-        raise HaggleError(f"{identifier!r} is no id of a {split} dialogue", where=where)
-    return int(number)

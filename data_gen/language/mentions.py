@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
-from data_gen.worlds import Shop
-from haggle.world import listed, name_words, plural_name
+from data_gen.worlds import Shop, last_word
+from data_gen.worlds import words as words_of
+from haggle.world import listed, plural_name
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -55,12 +55,6 @@ def quantity_word(number: int, rng: random.Random, words: float = 0.4, *, of: bo
     return str(number)
 
 
-@lru_cache(maxsize=65536)
-def _bag(name: str) -> frozenset[str]:
-    """The words of a name in the singular, for telling names apart."""
-    return frozenset(min(forms, key=len) for forms in name_words(name))
-
-
 class Names:
     """The names of one shop's items as players may use them."""
 
@@ -68,9 +62,9 @@ class Names:
         self.shop = shop
         self._bags = {
             item.item_name: [
-                _bag(item.item_name),
-                _bag(shop.heads.get(item.item_name, item.item_name)),
-                *map(_bag, shop.nicknames.get(item.item_name, ())),
+                words_of(item.item_name),
+                words_of(shop.heads.get(item.item_name, item.item_name)),
+                *map(words_of, shop.nicknames.get(item.item_name, ())),
             ]
             for item in shop.world.items
         }
@@ -78,7 +72,7 @@ class Names:
 
     def _meant(self, alias: str, name: str, among: Iterable[str]) -> bool:
         """Whether `alias` can mean no item of `among` but `name`."""
-        words = _bag(alias)
+        words = words_of(alias)
         return not any(
             words <= bag for other in among if other != name for bag in self._bags[other]
         )
@@ -122,12 +116,12 @@ class Names:
         """Words that exactly two of `names` share as their last, with those two."""
         by_head: dict[str, list[str]] = {}
         for name in names:
-            by_head.setdefault(name.split(" (")[0].split()[-1].casefold(), []).append(name)
+            by_head.setdefault(last_word(name), []).append(name)
         return [
             (head, pair)
             for head, pair in by_head.items()
             if len(pair) == 2
-            and sum(any(_bag(head) <= bag for bag in bags) for bags in self._bags.values()) == 2
+            and sum(any(words_of(head) <= bag for bag in bags) for bags in self._bags.values()) == 2
         ]
 
     def say(

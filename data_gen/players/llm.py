@@ -7,13 +7,12 @@ import json
 from collections.abc import Sequence
 
 from data_gen.teachers.asking import (
-    Ask,
     Asking,
     Rejected,
-    again,
     checked_ending,
     prompt,
     refuse_echo,
+    until_accepted,
 )
 from data_gen.teachers.config import PlayerConfig
 from data_gen.teachers.reading import bare_line
@@ -51,21 +50,19 @@ class LlmPlayer:
         tally: RoleTally,
     ) -> Asking[str | None]:
         """The next line after `turns`; None when the model says End. Raises GivenUp."""
-        tally.turns += 1
-        first = request = self.request(world, scenario, procedure, turns, seed)
-        for attempt in range(self.config.max_attempts):
-            (answer,) = yield [Ask("player", request)]
-            tally.answered(answer)
-            try:
-                line = self.accept(answer, world, turns)
-                refuse_echo(line or "", first)
-            except Rejected as rejected:
-                tally.reject(rejected)
-                request = again(first, answer, rejected, attempt + 1)
-            else:
-                tally.accept(attempt)
-                return line
-        raise GivenUp
+        request = self.request(world, scenario, procedure, turns, seed)
+
+        def accept(_: int, answer: Generation) -> str | None:
+            line = self.accept(answer, world, turns)
+            refuse_echo(line or "", request)
+            return line
+
+        lines = yield from until_accepted(
+            "player", [request], accept, self.config.max_attempts, tally
+        )
+        if not lines:
+            raise GivenUp
+        return lines[0]
 
     def request(
         self,

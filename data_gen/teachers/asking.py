@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from data_gen.teachers.report import RoleTally
 from haggle.engine import Generation, GenerationRequest, Message
 from haggle.storage import writable
 
@@ -75,6 +76,38 @@ def again(
     correction = prompt("again", reason=rejected.message)
     messages = (*request.messages, Message("assistant", said), Message("user", correction))
     return replace(request, messages=messages, seed=request.seed + attempt)
+
+
+def until_accepted(
+    role: Role,
+    requests: Sequence[GenerationRequest],
+    accept: Callable[[int, Generation], T],
+    max_attempts: int,
+    tally: RoleTally,
+) -> Asking[dict[int, T]]:
+    """What `accept` makes of an answer to each request, by index; without those given up.
+
+    `accept` raises Rejected for an answer that cannot be used; it is asked for again with the
+    reason, `max_attempts` times in all. All requests still open are asked together.
+    """
+    tally.turns += len(requests)
+    accepted: dict[int, T] = {}
+    left = dict(enumerate(requests))
+    for attempt in range(max_attempts):
+        if not left:
+            break
+        answers = yield [Ask(role, request) for request in left.values()]
+        for index, answer in zip(list(left), answers, strict=True):
+            tally.answered(answer)
+            try:
+                accepted[index] = accept(index, answer)
+            except Rejected as rejected:
+                tally.reject(rejected.reason)
+                left[index] = again(requests[index], answer, rejected, attempt + 1)
+            else:
+                tally.accept(attempt)
+                del left[index]
+    return accepted
 
 
 def checked_ending(answer: Generation) -> str:

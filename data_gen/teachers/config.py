@@ -45,12 +45,13 @@ class RewriterConfig(Record):
 class TeacherConfig(Record):
     """A model as the merchant, and a rewriter of scripted lines; one of the two or both.
 
-    `engine` is a serve config's name or file, None leaves the oracle behind the counter. The model
-    is asked by `method`, under `guard` while decoding. A turn is asked for `max_attempts` times in
-    all; then, by `on_failure`, the oracle's answer stands in or the dialogue is dropped. Before a
-    scripted player the answer must be what the oracle would have done, unless `trust` is set.
-    `max_tokens` bounds a compact answer, a full one may have four times as many. `concurrency` is
-    the number of dialogues under way at once.
+    `engine` is a serve config's name or file, None leaves the oracle behind the counter. With an
+    engine the rewriter has the player's lines alone. The model is asked by `method`, under `guard`
+    while decoding. A turn is asked for `max_attempts` times in all; then, by `on_failure`, the
+    oracle's answer stands in or the dialogue is dropped. Before a scripted player the answer must
+    be what the oracle would have done, unless `trust` is set. `max_tokens` bounds a compact answer,
+    a full one may have four times as many. `concurrency` is the number of dialogues under way at
+    once.
     """
 
     engine: str | None = None
@@ -68,6 +69,11 @@ class TeacherConfig(Record):
     def _has_work(self) -> TeacherConfig:
         if self.engine is None and self.rewriter is None:
             raise ValueError("names no model: give `engine`, `rewriter` or both")
+        if self.engine is not None and self.rewriter is not None and not self.rewriter.player:
+            raise ValueError(
+                "rewriter.player is false, and the merchant's lines are those of `engine`: "
+                "nothing is left to rewrite"
+            )
         get_method(self.method)
         return self
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from data_gen.acts import Line
 from data_gen.teachers.asking import Rejected
+from data_gen.teachers.marks import reviews, sales
 from data_gen.teachers.reading import Mention, Reader
 from haggle import placeholders
 from haggle.chat_template import neutralise_markup
@@ -274,11 +275,10 @@ def _complete(session: Session, state: State, resolved: Resolved, text: str) -> 
             raise Rejected("no_price", f"it must name the total, as {placeholders.PRICE}")
         if not resolved.notes and _REMARK.search(text):
             raise Rejected("remark", "it spoke of something not sold or not in stock")
-    asks = {name for critical in session.procedure.critical for name in critical.only_after}
-    sold = {critical.state for critical in session.procedure.critical}
-    if resolved.response.state in asks and "?" not in text:
+    name = resolved.response.state
+    if name in reviews(session.procedure) and "?" not in text:
         raise Rejected("no_question", "it must end with a question that asks to confirm")
-    if resolved.response.state in sold and "?" in text:
+    if name in sales(session.procedure) and "?" in text:
         raise Rejected("question", "the sale is done: it must not ask anything any more")
 
 

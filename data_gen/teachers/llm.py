@@ -10,7 +10,7 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 
-from data_gen.teachers.asking import Ask, Asking, Rejected, again, checked_ending
+from data_gen.teachers.asking import Asking, Rejected, checked_ending, until_accepted
 from data_gen.teachers.config import TeacherConfig
 from data_gen.teachers.convert import CENT, Truth, cart_text, keep_ledger, to_compact
 from data_gen.teachers.reading import Reader
@@ -19,7 +19,6 @@ from haggle import placeholders
 from haggle.engine import Engine, Generation
 from haggle.merchant import Guard, Merchant
 from haggle.methods import get_method
-from haggle.prompting import clean_utterance
 from haggle.records import TurnRecord
 from haggle.resolve import resolve
 from haggle.scripted import NullEngine
@@ -29,7 +28,7 @@ from haggle.world import money
 
 OFF: Guard = "off"
 STATE: Guard = "state"
-WRITER = Merchant(NullEngine(), STATE)
+WRITER = Merchant(NullEngine(), STATE, trusted=True)
 _SAID = {
     "transition": "that state may not follow here",
     "critical": "that state may not follow here",
@@ -84,7 +83,7 @@ class LlmTeacher:
         answer = (
             session.exchanges[-1].answer if compact else full_json(record.response, self.reporting)
         )
-        view.exchanges.append(Exchange(note, clean_utterance(record.player), answer))
+        view.exchanges.append(Exchange(note, view.heard(record.player), answer))
         for name in ("world", "last", "state", "sale_price", "shown"):
             setattr(view, name, getattr(session, name))
         view.cart, view.sales = dict(session.cart), list(session.sales)
@@ -103,20 +102,14 @@ class LlmTeacher:
 
         `truth` is what the oracle would do; without it the answer is held to the checks only.
         """
-        tally.turns += 1
-        first = request = self.merchant.request(view, player, seed)
-        for attempt in range(self.config.max_attempts):
-            (answer,) = yield [Ask("teacher", request)]
-            tally.answered(answer)
-            try:
-                proposal = self.accept(session, view, player, answer, reader, truth)
-            except Rejected as rejected:
-                tally.reject(rejected)
-                request = again(first, answer, rejected, attempt + 1)
-            else:
-                tally.accept(attempt)
-                return proposal
-        return None
+        proposals = yield from until_accepted(
+            "teacher",
+            [self.merchant.request(view, player, seed)],
+            lambda _, answer: self.accept(session, view, player, answer, reader, truth),
+            self.config.max_attempts,
+            tally,
+        )
+        return proposals.get(0)
 
     def accept(
         self,

@@ -9,6 +9,7 @@ import re
 
 from data_gen.acts import Act, Kind
 from data_gen.teachers.asking import Rejected
+from haggle.procedure import Procedure
 
 
 def _words(text: str) -> re.Pattern[str]:
@@ -202,6 +203,16 @@ def _check_yes_and_no(old: str, new: str, kind: Kind) -> None:
         raise Rejected("negation", "it must not refuse anything more than the line does")
     if kind not in _MAY_AGREE and found(STRONG_YES, new) - found(STRONG_YES, old):
         raise Rejected("act", "it must not agree to anything")
+
+
+def reviews(procedure: Procedure) -> set[str]:
+    """States whose line ends with a question that asks to confirm."""
+    return {name for critical in procedure.critical for name in critical.only_after}
+
+
+def sales(procedure: Procedure) -> set[str]:
+    """States whose line asks nothing any more: what was reviewed is done."""
+    return {critical.state for critical in procedure.critical}
 
 
 def found(pattern: re.Pattern[str], text: str) -> set[str]:

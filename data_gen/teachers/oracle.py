@@ -9,6 +9,7 @@ import random
 
 from data_gen.acts import Act
 from data_gen.language.phrasebook import PLAIN, Phrasebook, load_phrasebook
+from data_gen.players.speaker import cart_lines
 from haggle.ledger import resolve_cart
 from haggle.session import Session
 from haggle.wire import MAX_SHOWN, UNLISTED, Proposal
@@ -64,7 +65,7 @@ def _decide(session: Session, act: Act) -> Decision:
         return "CASUAL", "CASUAL_empty", {}
     match act.kind:
         case "restate":
-            return "OFFER_SELL", "OFFER_restate", {"cart": _ledger(session)}
+            return "OFFER_SELL", "OFFER_restate", {"cart": tuple(cart_lines(session))}
         case "clear":
             return "CASUAL", "OFFER_cleared", {"cart": ()}
         case "haggle":
@@ -94,7 +95,3 @@ def _order(session: Session, act: Act) -> Decision:
             return "CASUAL", "OFFER_cleared", {"cart": ()}
         return "CASUAL", "CASUAL_unsold", {}
     return "OFFER_SELL", "OFFER_changed" if act.changed else "OFFER_new", {"cart": act.cart}
-
-
-def _ledger(session: Session) -> tuple[tuple[str, int], ...]:
-    return tuple((session.world.by_id[i].item_name, n) for i, n in session.cart.items())

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
-from data_gen.teachers.asking import Rejected
 from haggle.engine import Engine, Generation
+from serving.engines.accounting import public_model, usage_of
 
 Report = dict[str, Any]
 REASONS = ("rejected", "given_up", "ended")
@@ -49,9 +48,9 @@ class RoleTally:
         self.accepted += 1
         self.at_once += attempt == 0
 
-    def reject(self, rejected: Rejected) -> None:
+    def reject(self, reason: str) -> None:
         """Count an answer as rejected."""
-        self.rejected[rejected.reason] += 1
+        self.rejected[reason] += 1
 
     def add(self, other: RoleTally) -> None:
         """Take another tally in."""
@@ -93,26 +92,12 @@ class Tally:
         return report | {name: tally.as_dict() for name, tally in sorted(self.roles.items())}
 
 
-def public_model(engine: Engine) -> str:
-    """The name of an engine's model, without the directories of the machine it runs on."""
-    model = engine.model
-    path = PurePath(model)
-    local = path.is_absolute() or "\\" in model or model.startswith((".", "~"))
-    return path.name if local else model
-
-
 def engine_report(engine: Engine) -> Report:
     """What an engine says of itself: model, and usage with cost and versions where it counts them.
 
     None values are left out, so that what remains can be added up.
     """
-    report: Report = {"model": public_model(engine)}
-    usage = getattr(engine, "usage", None)
-    if usage is None:
-        return report
-    used = usage()
-    data = used.model_dump(mode="json") if hasattr(used, "model_dump") else dict(used)
-    return report | {key: value for key, value in data.items() if value not in (None, "", {})}
+    return {"model": public_model(engine)} | usage_of(engine)
 
 
 def readable(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from data_gen.acts import Act
 from data_gen.teachers.asking import (
-    Ask,
     Asking,
     Rejected,
-    again,
     checked_ending,
     prompt,
     refuse_echo,
+    until_accepted,
 )
 from data_gen.teachers.config import RewriterConfig
+from data_gen.teachers.marks import reviews
 from data_gen.teachers.reading import Reader, bare_line
 from data_gen.teachers.report import RoleTally
 from data_gen.teachers.survival import SKIPPED, check_merchant, check_player
@@ -109,12 +109,11 @@ class Rewriter:
             check_merchant(line, new, state, procedure, reader, world.currency)
             proven(new)
 
-        asks = {name for critical in procedure.critical for name in critical.only_after}
         system = prompt(
             "rewrite_merchant",
             merchant=world.merchant,
             placeholders=sorted(placeholders.used(line)),
-            question=state in asks,
+            question=state in reviews(procedure),
         )
         return Job(line, self._request(system, line, seed), check)
 
@@ -131,27 +130,16 @@ class Rewriter:
 
         All lines that are still open are asked for together.
         """
-        tally.turns += len(jobs)
-        accepted: list[str | None] = [None] * len(jobs)
-        requests = {index: job.request for index, job in enumerate(jobs)}
-        for attempt in range(self.config.max_attempts):
-            if not requests:
-                break
-            answers = yield [Ask("rewriter", request) for request in requests.values()]
-            for index, answer in zip(list(requests), answers, strict=True):
-                tally.answered(answer)
-                try:
-                    accepted[index] = _phrasing(jobs[index], answer)
-                except Rejected as rejected:
-                    tally.reject(rejected)
-                    request = jobs[index].request
-                    requests[index] = again(request, answer, rejected, attempt + 1)
-                else:
-                    tally.accept(attempt)
-                    del requests[index]
-        if requests:
-            tally.given_up["original"] += len(requests)
-        return accepted
+        lines = yield from until_accepted(
+            "rewriter",
+            [job.request for job in jobs],
+            lambda index, answer: _phrasing(jobs[index], answer),
+            self.config.max_attempts,
+            tally,
+        )
+        if len(lines) < len(jobs):
+            tally.given_up["original"] += len(jobs) - len(lines)
+        return [lines.get(index) for index in range(len(jobs))]
 
 
 def _phrasing(job: Job, answer: Generation) -> str:

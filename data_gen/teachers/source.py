@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from data_gen.config import DataConfig
+from data_gen.config import DataConfig, engine_configs, engine_names
 from data_gen.language.phrasebook import Split
 from data_gen.play import Play
 from data_gen.players.llm import LlmPlayer
@@ -24,7 +24,6 @@ from data_gen.teachers.report import Report, Tally, engine_report, public_model
 from data_gen.teachers.rewriter import Rewriter
 from haggle.engine import Engine, Generation
 from haggle.errors import HaggleError
-from haggle.methods import get_method
 from serving.engines import load_engine, read_engine_config
 
 ONE_AFTER_THE_OTHER = 1
@@ -53,10 +52,9 @@ class LlmSource:
 
     def __init__(self, config: DataConfig, start: Starter = start_engine) -> None:
         self.config = config
-        self._names = _engine_names(config)
+        self._names = engine_names(config)
         if start is start_engine:
-            for name in self._names.values():
-                read_engine_config(name)  # a misspelt one is told before anything is generated
+            engine_configs(config)  # a misspelt one is told before anything is generated
         self._start = start
         self._engines: dict[str, Engine] = {}
         self._tally = Tally()
@@ -145,29 +143,3 @@ class LlmSource:
             if role in self._names and tally.role(role).accepted
         ]
         return to_row(play, dialogue, "+".join(writers) or ORACLE)
-
-
-def _engine_names(config: DataConfig) -> dict[Role, str]:
-    """The serve config of each role that a model plays. Raises HaggleError where none can be."""
-    if get_method(config.method).wire != "compact":
-        raise HaggleError(
-            f"dialogues with a model are stored in the compact format, not by {config.method!r}",
-            where="method",
-            hint="set method: astp-compact; the teacher may still speak any method",
-        )
-    teaching = config.teacher
-    names: dict[Role, str] = {}
-    if teaching and teaching.engine:
-        names["teacher"] = teaching.engine
-    if teaching and teaching.rewriter:
-        names["rewriter"] = teaching.rewriter.engine
-    if config.player:
-        names["player"] = config.player.engine
-        if "teacher" not in names:
-            raise HaggleError(
-                "a model as player needs a model as merchant: the oracle understands scripted "
-                "players only",
-                where="player",
-                hint="name an engine under `teacher`",
-            )
-    return names

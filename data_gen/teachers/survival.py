@@ -12,7 +12,7 @@ from functools import cache
 
 from data_gen.acts import Act
 from data_gen.teachers.asking import Rejected
-from data_gen.teachers.marks import IDIOMS, NOT, check_marks, found
+from data_gen.teachers.marks import IDIOMS, NOT, check_marks, found, reviews, sales
 from data_gen.teachers.reading import Reader, Reading
 from data_gen.worlds import load_bank
 from haggle import placeholders
@@ -73,9 +73,8 @@ def check_merchant(
         added = found(_OUTCOME, new) - found(_OUTCOME, old)
         if added:
             raise Rejected("outcome", "it must not tell whether the price has moved")
-    asks = {name for critical in procedure.critical for name in critical.only_after}
-    sold = {critical.state for critical in procedure.critical}
-    if (state in asks and "?" not in new) or (state in sold and "?" in new and "?" not in old):
+    lost = state in reviews(procedure) and "?" not in new
+    if lost or (state in sales(procedure) and "?" in new and "?" not in old):
         raise Rejected("question", "a question was lost or added")
 
 

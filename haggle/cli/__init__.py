@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from haggle.cli.compare import compare
+from haggle.cli.curves import curves
+from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.preferences import preferences
@@ -40,7 +43,11 @@ app.command()(generate)
 app.command()(inspect)
 app.command()(stats)
 app.command()(preferences)
+app.command()(curves)
+app.command()(export)
+app.command()(card)
 eval_app.command()(turns)
+eval_app.command()(compare)
 
 
 @app.command()
@@ -78,19 +85,6 @@ def train(
         return
     dataset_files(loaded.dataset)  # a missing one is told before a model is loaded
     print_table("trained", run(loaded, resume=not fresh))
-
-
-@app.command()
-def export(
-    adapter: Annotated[Path, typer.Argument(help="Directory of the trained adapter.")],
-    out: Annotated[Path, typer.Option(help="Directory to write to.")],
-    base: Annotated[str | None, typer.Option(help="Base model instead of the adapter's.")] = None,
-    verify: Annotated[bool, typer.Option(help="Reload every file and compare logits.")] = True,
-) -> None:
-    """Write adapter, merged safetensors and merged GGUF (8 and 4 bit), each verified."""
-    from training.export import export as run
-
-    print_table("exported", run(adapter, out, base=base, verify=verify))
 
 
 @app.command()
@@ -133,6 +127,7 @@ def evaluate(
     if context.invoked_subcommand is not None:
         return
     from eval.experiment import AUTO, close_engines, load_eval_config, run_experiment
+    from eval.usage import describe
 
     path = _config("eval", config)
     with located(str(path)):
@@ -153,6 +148,9 @@ def evaluate(
     finally:
         close_engines()
     print_experiment(metrics)
+    for result in metrics["results"]:
+        if used := "; ".join(describe(result.get("usage", {}))):
+            typer.echo(f"{result['run']['name']}: {used}")
     typer.echo(f"report: {out / 'report.html'}")
 
 
@@ -242,8 +240,8 @@ def _engine_config(name: str, where: str) -> Any:
         return read_engine_config(path)
 
 
-def open_engine(engine: str, gguf: Path | None) -> Any:
-    """The engine of a serve config, with another GGUF file if one is given."""
+def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Any:
+    """The engine of a serve config, with another GGUF file or model directory if one is given."""
     from haggle.cli.shipped import with_shipped_model
     from serving.engines import load_engine
 
@@ -254,7 +252,15 @@ def open_engine(engine: str, gguf: Path | None) -> Any:
             where="--gguf",
             hint="leave --gguf out, or take --engine llamacpp",
         )
+    if model is not None and config.engine not in {"transformers", "vllm"}:
+        raise HaggleError(
+            f"engine {config.engine!r} reads no model directory",
+            where="--model",
+            hint="take --engine transformers or vllm_cpu; llama.cpp takes a file with --gguf",
+        )
     config = config.model_copy(update={"gguf": gguf} if gguf else {})
+    if model is not None:
+        config = config.model_copy(update={"model": model, "adapter": None})
     return load_engine(with_shipped_model(config))
 
 

@@ -13,12 +13,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from haggle.config import named_config
+from haggle.config import ROOT, named_config
 from haggle.merchant import Guard
 from haggle.storage import read_json, write_json
 
 SERVED = "Q8_0"
-CASES = Path("eval/benchmarks")
 
 
 def run_demo(out: Path, *, train_minutes: float, dialogues: int) -> None:
@@ -109,7 +108,7 @@ def _cases(out: Path, gguf: Path) -> dict[str, Any]:
     from eval.cases import run_cases
     from serving.engines import load_engine, read_engine_config
 
-    here = Path(__file__).resolve().parents[2] / CASES
+    here = ROOT / "eval" / "benchmarks"
     results: dict[str, Any] = {}
     engine = None
     guards: tuple[Guard, ...] = ("state",)  # off as well: haggle eval cases --guard off

@@ -28,22 +28,24 @@ def generate(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
 ) -> None:
     """Write labelled trading dialogues as sharded Parquet; resumes."""
+    from data_gen.config import check, engine_configs, override
     from data_gen.generate import generate as run
-    from data_gen.generate import override
     from data_gen.teachers.report import readable
     from haggle.cli import located, print_table
+    from haggle.cli.shipped import with_shipped_model
     from haggle.config import named_config
-    from haggle.methods import get_method
 
     with located("--config"):
         path = named_config("data", config)
     loaded = override(path, train=n, seed=seed)
     with located(str(path)):
-        get_method(loaded.method)
+        check(loaded)
+    for engine in engine_configs(loaded).values():
+        with_shipped_model(engine)  # a GGUF that has to be built is built before the workers start
     out = out or Path("runs/data") / path.stem
     summary = run(loaded, out, workers=workers, runner=runner, jsonl=jsonl, progress=not quiet)
     report = summary["report"]
     shown = {k: summary[k] for k in ("splits", "made_now", "seconds", "dialogues_per_second")}
-    shown |= {k: report[k] for k in ("redrawn",) if k in report}
+    shown["redrawn"] = report.get("redrawn")
     shown = {key: value for key, value in shown.items() if value is not None}
     print_table("generated", shown | dict(readable(report)))

@@ -21,6 +21,10 @@ def turns(
     gguf: Annotated[
         Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="A model directory or hub id, for transformers and vLLM."),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Turns at once.")] = 8,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
 ) -> None:
@@ -30,7 +34,7 @@ def turns(
     from haggle.dataset import dataset_files
 
     dataset_files(dataset, split)  # a missing one is told before a model is loaded
-    loaded = open_engine(engine, gguf)
+    loaded = open_engine(engine, gguf, model)
     try:
         metrics = run_turns(
             dataset, loaded, out, split=split, n=n, seed=seed, batch=batch, progress=not quiet
@@ -43,4 +47,5 @@ def turns(
         for key, value in metrics.items()
         if isinstance(value, dict) and value.get("value") is not None
     }
-    print_table("turns", rates | {"latency_s": metrics["latency_s"]})
+    others = {key: metrics[key] for key in ("latency_s", "usage") if key in metrics}
+    print_table("turns", rates | others)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from haggle.config import load_config, named_config
 from haggle.engine import Engine
-from haggle.errors import HaggleError
+from haggle.errors import HaggleError, install_hint
 from serving.engines.config import EngineConfig
+from serving.shipped import with_shipped_model
 
 __all__ = ["EngineConfig", "load_engine", "patient_threads", "read_engine_config"]
 
-# Per engine: its module, its class, and what `pip install "haggle[...]"` needs for it.
+# Per engine: its module, its class, and the extra of pyproject.toml that it needs.
 _MODULES = {
     "scripted": ("serving.engines.scripted", "ScriptedEngine", ""),
     "llamacpp": ("serving.engines.llamacpp_engine", "LlamaCppEngine", "llamacpp"),
@@ -32,10 +33,11 @@ def read_engine_config(name: str | Path) -> EngineConfig:
 
 
 def load_engine(config: EngineConfig) -> Engine:
-    """Start the engine a config describes.
+    """Start the engine a config describes; its model may be the shipped one.
 
     Raises HaggleError when its packages are not installed, or a model file is missing or cut off.
     """
+    config = with_shipped_model(config)
     module_name, class_name, extra = _MODULES[config.engine]
     try:
         with patient_threads():
@@ -44,7 +46,7 @@ def load_engine(config: EngineConfig) -> Engine:
     except ImportError as error:
         raise HaggleError(
             f"engine {config.engine!r} cannot be imported: {error}",
-            hint=f'pip install "haggle[{extra}]"',
+            hint=install_hint(extra),
         ) from error
     return engine
 

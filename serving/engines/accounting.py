@@ -6,9 +6,11 @@ import logging
 import threading
 from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import PurePath
+from typing import Any, Literal
 
 from haggle.config import Record
+from haggle.engine import Engine
 from haggle.errors import HaggleError
 from serving.engines.config import Prices
 
@@ -144,3 +146,24 @@ def cost(reply: Reply, prices: Prices) -> float:
     made = reply.completion_tokens + reply.thought_tokens
     fresh = reply.prompt_tokens - reply.cached_tokens
     return (fresh * prices.input + reply.cached_tokens * cached + made * prices.output) / MILLION
+
+
+def public_model(engine: Engine) -> str:
+    """The name of an engine's model, without the directories of the machine it runs on."""
+    model = engine.model
+    path = PurePath(model)
+    local = path.is_absolute() or "\\" in model or model.startswith((".", "~"))
+    return path.name if local else model
+
+
+def usage_of(engine: Engine) -> dict[str, Any]:
+    """An engine's `usage()` since its start, as plain values; empty where it counts none.
+
+    None values and empty ones are left out, so that what remains can be added up.
+    """
+    usage = getattr(engine, "usage", None)
+    if usage is None:
+        return {}
+    used = usage()
+    data = used.model_dump(mode="json") if hasattr(used, "model_dump") else dict(used)
+    return {key: value for key, value in data.items() if value not in (None, "", {})}

@@ -14,7 +14,7 @@ from serving.engines.config import EngineConfig
 from serving.engines.remote import (
     Pieces,
     RemoteEngine,
-    Transient,
+    ended_early,
     retry_after,
     transport_errors,
 )
@@ -91,10 +91,7 @@ class GeminiEngine(RemoteEngine):
         except Exception as error:
             raise self._fault(error) from None
         if not collected.finish:
-            raise Transient(
-                "the stream ended before the answer did",
-                hint="check `base_url`, or run it again later",
-            )
+            raise ended_early()
         yield collected.reply()
 
     def _close_client(self) -> None:

@@ -17,6 +17,7 @@ from serving.engines.remote import (
     Pieces,
     RemoteEngine,
     Transient,
+    ended_early,
     retry_after,
     transport_errors,
 )
@@ -111,10 +112,7 @@ class OpenAIEngine(RemoteEngine):
         except ValueError as error:
             raise self._no_json(str(error)) from None
         if finish is None:
-            raise Transient(
-                "the stream ended before the answer did",
-                hint="check `base_url`, or run it again later",
-            )
+            raise ended_early()
         yield _reply(text, finish, last)
 
     def _close_client(self) -> None:

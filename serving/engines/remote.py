@@ -54,6 +54,13 @@ class Transient(Exception):
         super().__init__(message)
 
 
+def ended_early() -> Transient:
+    """What a stream without its last event means."""
+    return Transient(
+        "the stream ended before the answer did", hint="check `base_url`, or run it again later"
+    )
+
+
 class RemoteEngine(ABC):
     """An engine whose model runs elsewhere. `usage` tells tokens, cost and model versions."""
 

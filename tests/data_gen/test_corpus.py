@@ -94,6 +94,33 @@ def test_every_state_and_scenario_is_met_in_both_splits():
         assert {t.state for d in dialogues for t in d.turns} == set(load_procedure().states)
 
 
+def with_a_cart(line: str) -> list[tuple[str, str, str, bool]]:
+    """(place, line, state, whether the cart stays) of turns with a cart whose line matches."""
+    found = []
+    for row in corpus_rows():
+        cart = "{}"
+        for number, turn in enumerate(row["turns"], start=1):
+            if cart != "{}" and re.search(line, turn["player"], re.IGNORECASE):
+                same = turn["cart"] == cart
+                found.append((f"{row['id']}/{number}", turn["player"], turn["state"], same))
+            cart = turn["cart"]
+    return found
+
+
+def test_a_question_about_the_total_is_answered_with_the_cart_as_it_is():
+    asked = with_a_cart(r"what('s| is| was) the (total|sum)|say the sum|in my (cart|order)\b")
+    assert asked and {(state, same) for _, _, state, same in asked} == {("OFFER_SELL", True)}, asked
+
+
+def test_a_question_whether_something_is_sold_is_no_order():
+    asked = with_a_cart(
+        r"\bin stock\?|\b(do|did) (you|ye|u) (sell|have|carry|do)\b|\bwould there be an?\b"
+        r"|\bcould an? \w+ be found|^\w+\?( \w+){0,3}$"
+    )
+    orders = [turn for turn in asked if turn[2] == "OFFER_SELL" and turn[3]]
+    assert len(asked) > 10 and not orders, orders
+
+
 def test_no_two_players_of_the_splits_share_a_long_run_of_words():
     said: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for file in LOADED.values():

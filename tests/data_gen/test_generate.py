@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +26,19 @@ from data_gen.generate import (
     override,
     to_row,
 )
-from data_gen.language.phrasebook import PHRASES, load_phrasebook
+from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
+from data_gen.worlds import split_genres
 from haggle.config import CONFIGS, ROOT
 from haggle.dataset import dataset_files, iter_rows
 from haggle.errors import HaggleError
+from haggle.linking import without_marks
 from haggle.prompting import clean_utterance
 from haggle.storage import dumps, read_json, read_jsonl
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 
 
-def make(config: DataConfig, out: Path, **options: Any) -> dict[str, Any]:
-    return generate(config, out, progress=False, **options)
-
-
-def shards(out: Path) -> dict[str, bytes]:
-    """The bytes of every data file."""
-    return {path.name: path.read_bytes() for path in sorted(out.glob("t*-of-*"))}
+make = partial(generate, progress=False)
 
 
 def rows(out: Path, split: str = "train") -> list[dict[str, Any]]:
@@ -54,11 +52,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(whole, tmp_path):
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(contents, whole, tmp_path):
     make(SMALL, tmp_path / "again", jsonl=True)
     make(SMALL.model_copy(update={"seed": 4}), tmp_path / "other", jsonl=True)
-    again, other = shards(tmp_path / "again"), shards(tmp_path / "other")
-    assert shards(whole) == again and again.keys() == other.keys()
+    again, other = contents(tmp_path / "again"), contents(tmp_path / "other")
+    assert contents(whole) == again and again.keys() == other.keys()
     assert not set(again.values()) & set(other.values())
 
 
@@ -94,7 +92,8 @@ def test_rows_are_chats_with_labels_beside_them(whole):
             assert (answer["last"], answer["state"]) == (turn["last"], turn["state"])
             assert isinstance(json.loads(turn["cart"]), dict)
         for turn, text in zip(row["turns"], row["messages"][1::2], strict=True):
-            assert text["content"].endswith(f"\nplayer: {clean_utterance(turn['player'])}")
+            said = re.sub(r" \{[^}]*\}", "", text["content"])  # without the marks of names
+            assert said.endswith("\nplayer: " + without_marks(clean_utterance(turn["player"])))
 
 
 def test_a_row_says_who_shopped_who_answered_and_what_number_it_has(whole):
@@ -121,11 +120,11 @@ def test_parquet_and_jsonl_hold_the_same_rows(whole):
             assert list(iter_rows(file)) == read_jsonl(file.with_suffix(".jsonl"))
 
 
-def test_jsonl_can_be_had_later_without_making_anything_anew(whole, tmp_path):
+def test_jsonl_can_be_had_later_without_making_anything_anew(contents, whole, tmp_path):
     make(SMALL, tmp_path)
     assert not list(tmp_path.glob("*.jsonl"))
     assert make(SMALL, tmp_path, jsonl=True)["made_now"] == 0
-    assert shards(tmp_path) == shards(whole)
+    assert contents(tmp_path) == contents(whole)
 
 
 def test_train_and_test_share_no_shop_and_no_line_of_a_player(tmp_path):
@@ -153,7 +152,9 @@ def test_the_summary_counts_what_was_written_and_names_no_place(whole):
 
 
 @pytest.mark.parametrize("killed_at", [0, 5, 11, 14])
-def test_an_interrupted_run_goes_on_where_it_stopped(whole, tmp_path, monkeypatch, killed_at):
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    contents, whole, tmp_path, monkeypatch, killed_at
+):
     made: list[int] = []
     draw = sources.make_dialogue
 
@@ -169,15 +170,15 @@ def test_an_interrupted_run_goes_on_where_it_stopped(whole, tmp_path, monkeypatc
     assert not any(p.name.endswith(".part") for p in tmp_path.iterdir())
     finished = {0: 0, 5: 4, 11: 8, 14: 12}[killed_at]
     assert make(SMALL, tmp_path, jsonl=True)["made_now"] == 17 - finished
-    assert shards(tmp_path) == shards(whole)
+    assert contents(tmp_path) == contents(whole)
 
 
-def test_a_finished_data_set_is_not_made_again(tmp_path):
+def test_a_finished_data_set_is_not_made_again(contents, tmp_path):
     make(SMALL, tmp_path)
-    before = shards(tmp_path)
+    before = contents(tmp_path)
     summary = make(SMALL, tmp_path)
     assert summary["made_now"] == 0 and summary["dialogues_per_second"] is None
-    assert shards(tmp_path) == before
+    assert contents(tmp_path) == before
 
 
 def test_a_larger_data_set_begins_with_the_smaller_one(whole, tmp_path):
@@ -200,11 +201,11 @@ def test_the_corpus_goes_in_as_shards_of_its_own_as_often_as_asked(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"train": 13}, {"shard": 5}, {"noise": 0.0}])
-def test_another_config_in_the_same_directory_is_refused(whole, change):
-    before = shards(whole)
+def test_another_config_in_the_same_directory_is_refused(contents, whole, change):
+    before = contents(whole)
     with pytest.raises(HaggleError, match="another config"):
         make(SMALL.model_copy(update=change), whole)
-    assert shards(whole) == before
+    assert contents(whole) == before
 
 
 def test_nothing_to_generate_is_an_error(tmp_path):
@@ -213,9 +214,9 @@ def test_nothing_to_generate_is_an_error(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_one_split_alone_is_possible(tmp_path):
+def test_one_split_alone_is_possible(contents, tmp_path):
     summary = make(DataConfig(train=0, test=2), tmp_path)
-    assert set(summary["splits"]) == {"test"} and list(shards(tmp_path)) == [
+    assert set(summary["splits"]) == {"test"} and list(contents(tmp_path)) == [
         "test-00000-of-00001.parquet"
     ]
 
@@ -336,5 +337,26 @@ def test_the_shipped_configs_load_and_options_go_before_them():
         if path.stem == "preferences":  # pairs, not dialogues
             continue
         config = load_data_config(path)
-        assert config.train > 0
+        assert config.train + config.test + config.corpus > 0
         assert override(path, train=7, seed=None) == config.model_copy(update={"train": 7})
+
+
+def test_shops_can_be_of_the_other_splits_genres():
+    goods = {
+        split: {item.name for _, genre in split_genres(split) for item in genre.items}
+        for split in SPLITS
+    }
+    config = DataConfig(seed=6, invented=0)
+    expectations: tuple[tuple[str, Split, Split], ...] = (
+        ("own", "test", "train"),
+        ("train", "train", "test"),
+        ("test", "test", "train"),
+    )
+    for genres, expected, other in expectations:
+        sold = set()
+        for number in range(10):
+            changed = config.model_copy(update={"genres": genres})
+            play, _ = make_dialogue(changed, "test", number)
+            sold |= set(play.session.world.sellable_names)
+        assert sold & goods[expected]
+        assert not sold & (goods[other] - goods[expected])

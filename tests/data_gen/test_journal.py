@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +29,7 @@ from haggle.errors import HaggleError
 SLOW = DataConfig(train=9, test=0, seed=5, shard=6, teacher=TeacherConfig(engine="llamacpp"))
 
 
-def make(config: DataConfig, out: Path, **options: Any) -> dict[str, Any]:
-    return generate(config, out, progress=False, **options)
-
-
-def contents(out: Path) -> dict[str, bytes]:
-    """The bytes of every data file."""
-    return {path.name: path.read_bytes() for path in sorted(out.glob("t*-of-*"))}
-
-
-def full_after(number: int, write: Callable[..., Any]) -> Callable[..., Any]:
-    """`write`, but the disk is full after `number` calls."""
-    calls: list[int] = []
-
-    def torn(*arguments: Any) -> Any:
-        calls.append(1)
-        if len(calls) > number:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(*arguments)
-
-    return torn
+make = partial(generate, progress=False)
 
 
 class SlowSource(ScriptedSource):
@@ -85,7 +66,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> type[SlowSource]:
 
 
 @pytest.fixture
-def undisturbed(slow, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def undisturbed(contents, slow, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What comes of `SLOW` in one go."""
     out = tmp_path_factory.mktemp("undisturbed")
     summary = make(SLOW, out)
@@ -98,7 +79,7 @@ def undisturbed(slow, tmp_path_factory: pytest.TempPathFactory) -> dict[str, byt
 
 @pytest.mark.parametrize("stop_at", range(9))
 def test_nothing_finished_is_lost_or_doubled_wherever_a_slow_run_stops(
-    slow, undisturbed, tmp_path, monkeypatch, stop_at
+    contents, slow, undisturbed, tmp_path, monkeypatch, stop_at
 ):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(slow, "stop_at", stop_at)
@@ -115,7 +96,7 @@ def test_nothing_finished_is_lost_or_doubled_wherever_a_slow_run_stops(
 
 
 def test_an_engine_that_fails_stops_the_run_and_keeps_what_is_finished(
-    slow, undisturbed, tmp_path, monkeypatch
+    contents, slow, undisturbed, tmp_path, monkeypatch
 ):
     with monkeypatch.context() as patch:
         patch.setattr(slow, "stop_at", 7)
@@ -138,7 +119,9 @@ def stopped_at_five(slow: type[SlowSource], out: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("cut", [1, 2, 500])
-def test_a_torn_last_line_of_a_journal_is_made_again(slow, undisturbed, tmp_path, monkeypatch, cut):
+def test_a_torn_last_line_of_a_journal_is_made_again(
+    contents, slow, undisturbed, tmp_path, monkeypatch, cut
+):
     path = stopped_at_five(slow, tmp_path, monkeypatch)
     path.write_bytes(path.read_bytes()[:-cut])
     make(SLOW, tmp_path)
@@ -146,7 +129,9 @@ def test_a_torn_last_line_of_a_journal_is_made_again(slow, undisturbed, tmp_path
     assert slow.asked == [0, 1, 2, 3, 4, 4, 5, 6, 7, 8]
 
 
-def test_a_dialogue_journalled_twice_is_taken_once(slow, undisturbed, tmp_path, monkeypatch):
+def test_a_dialogue_journalled_twice_is_taken_once(
+    contents, slow, undisturbed, tmp_path, monkeypatch
+):
     path = stopped_at_five(slow, tmp_path, monkeypatch)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines, *lines[1:]]))
@@ -166,7 +151,7 @@ def test_a_spoilt_journal_is_named(slow, tmp_path, monkeypatch, line, told):
 
 
 def test_a_journal_on_a_full_disk_is_told_and_goes_on_later(
-    slow, undisturbed, tmp_path, monkeypatch
+    contents, full_after, slow, undisturbed, tmp_path, monkeypatch
 ):
     with monkeypatch.context() as patch:
         patch.setattr(journal.os, "fsync", full_after(3, os.fsync))
@@ -195,7 +180,7 @@ def test_a_row_without_its_number_or_with_other_columns_is_a_mistake(slow, tmp_p
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
-def test_a_killed_run_with_a_model_goes_on_behind_its_last_dialogue(hopeless, tmp_path):
+def test_a_killed_run_with_a_model_goes_on_behind_its_last_dialogue(contents, hopeless, tmp_path):
     config = hopeless.model_copy(update={"train": 60, "shard": 60})
     make(config, tmp_path / "whole")
     code = (
@@ -230,18 +215,7 @@ def test_reports_add_up_over_runs_and_shards():
     assert total(total(one, two), two)["versions"] == ["1", "2"]
 
 
-@pytest.fixture
-def hopeless(tmp_path: Path) -> DataConfig:
-    """A model as teacher whose answers are never usable, so that the oracle's stand in."""
-    script = {"engine": "scripted", "scripted": {"answers": ["well"] * 500}}
-    (tmp_path / "serve.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
-    teacher = TeacherConfig(
-        engine=str(tmp_path / "serve.yaml"), max_attempts=1, on_failure="oracle", concurrency=3
-    )
-    return DataConfig(train=8, test=0, seed=5, shard=3, teacher=teacher)
-
-
-def test_workers_may_each_hold_an_engine(hopeless, tmp_path):
+def test_workers_may_each_hold_an_engine(contents, hopeless, tmp_path):
     one = make(hopeless, tmp_path / "one")
     two = make(hopeless, tmp_path / "two", workers=2)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")

@@ -54,7 +54,10 @@ def merchant(*states: str) -> Model:
         state = states[min(rounds, len(states) - 1)]
         assert request.constraint is not None
         names = request.constraint.item_names
-        says = {"OFFER_SELL": "That is __PRICE__ gold.", "FINAL_CHECK": "__CART__, then?"}
+        says = {
+            "OFFER_SELL": "That is __PRICE__ gold.",
+            "FINAL_CHECK": "__CART__ for __PRICE__, then?",
+        }
         proposal = Proposal(
             request.constraint.last[0],
             state,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +26,11 @@ from haggle.dataset import dataset_files
 from haggle.errors import HaggleError
 from haggle.storage import read_json
 
-WIDE = DataConfig(train=50, test=7, seed=5, shard=10)
 SLOW = DataConfig(train=9, test=0, seed=5, shard=6, teacher=TeacherConfig(engine="llamacpp"))
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
 
 
-def make(config: DataConfig, out: Path, **options: Any) -> dict[str, Any]:
-    return generate(config, out, progress=False, **options)
-
-
-def contents(out: Path) -> dict[str, bytes]:
-    """The bytes of every data file."""
-    return {path.name: path.read_bytes() for path in sorted(out.glob("t*-of-*"))}
-
-
-def litter(out: Path) -> list[str]:
-    return [path.name for path in out.glob(".*.part")]
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What one process makes of `WIDE` without disturbance."""
-    out = tmp_path_factory.mktemp("alone")
-    make(WIDE, out, workers=1)
-    return contents(out)
+make = partial(generate, progress=False)
 
 
 # A plan and the workers for it
@@ -85,34 +65,18 @@ def test_a_model_gets_one_worker_unless_more_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_the_bytes_do_not_depend_on_the_number_of_workers(alone, tmp_path, workers):
-    summary = make(WIDE, tmp_path, workers=workers, jsonl=True)
+def test_the_bytes_do_not_depend_on_the_number_of_workers(
+    contents, litter, wide, alone, tmp_path, workers
+):
+    summary = make(wide, tmp_path, workers=workers, jsonl=True)
     made = contents(tmp_path)
     assert {name: made[name] for name in alone} == alone
     assert summary["made_now"] == 57 and len(made) == 12
     assert not litter(tmp_path) and not multiprocessing.active_children()
 
 
-def meanwhile(action: Callable[[], bool]) -> Callable[[], None]:
-    """Repeat `action` in a thread until it says that it is done; returns how to stop it."""
-    stop = threading.Event()
-
-    def loop() -> None:
-        while not stop.is_set() and not action():
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=loop)
-    thread.start()
-
-    def end() -> None:
-        stop.set()
-        thread.join()
-
-    return end
-
-
 @posix
-def test_a_killed_workers_shard_is_made_again(alone, tmp_path):
+def test_a_killed_workers_shard_is_made_again(contents, litter, meanwhile, wide, alone, tmp_path):
     def kill_one() -> bool:
         busy = [p for p in multiprocessing.active_children() if p.pid and litter(tmp_path)]
         for process in busy[:1]:
@@ -122,7 +86,7 @@ def test_a_killed_workers_shard_is_made_again(alone, tmp_path):
 
     killed: list[int] = []
     end = meanwhile(kill_one)
-    summary = make(WIDE, tmp_path, workers=2)
+    summary = make(wide, tmp_path, workers=2)
     end()
     assert len(killed) == 1
     assert contents(tmp_path) == alone and not litter(tmp_path)
@@ -130,8 +94,10 @@ def test_a_killed_workers_shard_is_made_again(alone, tmp_path):
 
 
 @posix
-def test_workers_that_always_die_are_told_and_finished_shards_stay(alone, tmp_path):
-    config = WIDE.model_copy(update={"train": 20, "test": 0})
+def test_workers_that_always_die_are_told_and_finished_shards_stay(
+    contents, meanwhile, wide, alone, tmp_path
+):
+    config = wide.model_copy(update={"train": 20, "test": 0})
     make(config, tmp_path, workers=1)
     kept = sorted(contents(tmp_path))[0]
     for path in dataset_files(tmp_path)[1:]:
@@ -172,7 +138,7 @@ if __name__ == "__main__":
 
 
 @posix
-def test_an_error_in_a_worker_is_told_as_it_was_there(tmp_path):
+def test_an_error_in_a_worker_is_told_as_it_was_there(litter, tmp_path):
     """Files above 30,000 bytes cannot be written: as on a full disk, in every worker."""
     script, out = tmp_path / "limited.py", tmp_path / "out"
     script.write_text(LIMITED, encoding="utf-8")
@@ -185,17 +151,17 @@ def test_an_error_in_a_worker_is_told_as_it_was_there(tmp_path):
     assert not litter(out)
 
 
-def test_two_runs_do_not_write_to_one_directory(tmp_path):
+def test_two_runs_do_not_write_to_one_directory(wide, tmp_path):
     from filelock import FileLock
 
-    make(WIDE.model_copy(update={"train": 1, "test": 0}), tmp_path)
+    make(wide.model_copy(update={"train": 1, "test": 0}), tmp_path)
     with FileLock(tmp_path / ".lock"), pytest.raises(HaggleError, match="is writing here"):
-        make(WIDE.model_copy(update={"train": 1, "test": 0}), tmp_path)
+        make(wide.model_copy(update={"train": 1, "test": 0}), tmp_path)
 
 
-def test_an_unknown_runner_is_refused(tmp_path):
+def test_an_unknown_runner_is_refused(wide, tmp_path):
     with pytest.raises(HaggleError, match="no runner is named 'slurm'") as refused:
-        make(WIDE, tmp_path / "out", runner="slurm")
+        make(wide, tmp_path / "out", runner="slurm")
     assert "local, ray" in refused.value.hint and not (tmp_path / "out").exists()
 
 
@@ -234,9 +200,11 @@ def children(pid: int) -> list[Any]:
 
 
 @posix
-def test_a_run_killed_again_and_again_ends_with_the_same_bytes(alone, tmp_path):
+def test_a_run_killed_again_and_again_ends_with_the_same_bytes(
+    contents, litter, wide, alone, tmp_path
+):
     out = tmp_path / "out"
-    line = command(WIDE, out, "--workers", "2")
+    line = command(wide, out, "--workers", "2")
     for finished in (0, 2):
         running = start(line)
         wait_for(lambda number=finished: litter(out) and len(contents(out)) >= number)  # type: ignore[misc]
@@ -254,9 +222,11 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bytes(alone, tmp_path):
 
 
 @posix
-def test_ctrl_c_ends_all_workers_and_leaves_nothing_half_written(alone, tmp_path):
+def test_ctrl_c_ends_all_workers_and_leaves_nothing_half_written(
+    contents, litter, wide, alone, tmp_path
+):
     out = tmp_path / "out"
-    running = start(command(WIDE, out, "--workers", "2"))
+    running = start(command(wide, out, "--workers", "2"))
     wait_for(lambda: litter(out))
     workers = children(running.pid)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
@@ -265,35 +235,24 @@ def test_ctrl_c_ends_all_workers_and_leaves_nothing_half_written(alone, tmp_path
     assert "Traceback" not in errors
     assert not litter(out)
     wait_for(lambda: not any(process.is_running() for process in workers))
-    make(WIDE, out, workers=1)
+    make(wide, out, workers=1)
     assert contents(out) == alone
 
 
 # A full disk
 
 
-def full_after(number: int, write: Callable[..., Any]) -> Callable[..., Any]:
-    """`write`, but the disk is full after `number` calls."""
-    calls: list[int] = []
-
-    def torn(*arguments: Any) -> Any:
-        calls.append(1)
-        if len(calls) > number:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(*arguments)
-
-    return torn
-
-
-def test_a_full_disk_is_told_and_costs_no_finished_shard(alone, tmp_path, monkeypatch):
+def test_a_full_disk_is_told_and_costs_no_finished_shard(
+    contents, full_after, litter, wide, alone, tmp_path, monkeypatch
+):
     import pyarrow.parquet as pq
 
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", full_after(2, pq.ParquetWriter.write_table))
         with pytest.raises(HaggleError, match="No space left on device") as refused:
-            make(WIDE, tmp_path, workers=1)
+            make(wide, tmp_path, workers=1)
     assert refused.value.where.endswith("train-00002-of-00005.parquet")
     assert "free disk space" in refused.value.hint
     assert list(contents(tmp_path)) == sorted(alone)[1:3] and not litter(tmp_path)
-    assert make(WIDE, tmp_path, workers=1)["made_now"] == 37
+    assert make(wide, tmp_path, workers=1)["made_now"] == 37
     assert contents(tmp_path) == alone

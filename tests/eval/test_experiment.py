@@ -35,6 +35,10 @@ def files(out: Path) -> dict[str, bytes]:
     return {p.relative_to(out).as_posix(): p.read_bytes() for p in paths}
 
 
+def _broken(run: RunConfig):
+    raise HaggleError("no such model")
+
+
 def test_an_oracle_is_right_about_everything(oracle, tmp_path):
     metrics = experiment(config(dialogues=6), tmp_path / "out", oracle())
     measured = metrics["results"][0]["all"]
@@ -157,6 +161,54 @@ def test_another_config_in_the_same_directory_is_refused(oracle, tmp_path):
     with pytest.raises(HaggleError, match="holds another experiment"):
         experiment(config(dialogues=2), tmp_path, oracle())
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_an_engine_that_cannot_start_leaves_no_claim(oracle, tmp_path, made):
+    out = tmp_path / "out"
+    if made:
+        out.mkdir()
+
+    with pytest.raises(HaggleError, match="no such model"):
+        run_experiment(config(dialogues=1), out, start=_broken, progress=False)
+    assert files(tmp_path) == {} and out.exists() == made
+    experiment(config(dialogues=2), out, oracle())
+
+
+def test_an_engine_that_answers_nothing_leaves_no_claim(oracle, tmp_path):
+    def refuse(call: int, text: str) -> str:
+        raise HaggleError("unknown model")
+
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(HaggleError, match="unknown model"):
+        experiment(config(dialogues=1), tmp_path, oracle(refuse))
+    assert files(tmp_path) == {"notes.txt": b"mine"}
+
+
+def test_a_later_run_that_cannot_start_keeps_what_the_first_has_played(oracle, tmp_path):
+    def start(run: RunConfig):
+        if run.name == "b":
+            raise HaggleError("no such model")
+        return oracle()
+
+    runs = [{"name": "a", "engine": "x"}, {"name": "b", "engine": "y"}]
+    with pytest.raises(HaggleError, match="no such model"):
+        run_experiment(config(*runs, dialogues=1), tmp_path, start=start, progress=False)
+    assert "config.resolved.yaml" in files(tmp_path)
+    assert len(read_jsonl(tmp_path / "a" / "specific_items.jsonl")) == 1
+    with pytest.raises(HaggleError, match="holds another experiment"):
+        experiment(config(*runs, dialogues=2), tmp_path, oracle())
+
+
+def test_a_failed_start_takes_no_claim_from_an_experiment_that_was_there(oracle, tmp_path):
+    experiment(config(dialogues=1), tmp_path, oracle())
+    for scenario in SCENARIOS:
+        (tmp_path / "a" / f"{scenario}.jsonl").unlink()
+    close_engines()
+    claimed = files(tmp_path)
+    with pytest.raises(HaggleError, match="no such model"):
+        run_experiment(config(dialogues=1), tmp_path, start=_broken, progress=False)
+    assert files(tmp_path) == claimed
 
 
 def test_a_file_in_the_place_of_the_directory_is_refused(oracle, tmp_path):

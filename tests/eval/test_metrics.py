@@ -142,7 +142,26 @@ def test_accuracy_compares_state_and_ledger_with_what_the_player_meant():
     ]
     measured = accuracy(turns)
     counts = {name: (r["passed"], r["n"]) for name, r in measured.items()}
-    assert counts == {"state": (3, 4), "cart": (2, 3), "joint": (2, 4)}
+    assert counts == {"state": (3, 4), "cart": (2, 3), "joint": (2, 4), "price_goal": (0, 1)}
+
+
+def test_the_price_haggled_to_is_measured_apart_where_the_player_haggles():
+    def haggled(state: str = "NEGOTIATE", **fields) -> TurnRecord:
+        return turn(state, cart={"axe": 1}, goal_cart={"axe": 1}, **fields)
+
+    turns = [
+        haggled(goal_state="NEGOTIATE", goal_price=130.0),
+        haggled(goal_state="NEGOTIATE", goal_price=130.004),
+        haggled(goal_state="NEGOTIATE", goal_price=120.0),  # another bid understood
+        haggled("OFFER_SELL", goal_state="NEGOTIATE", goal_price=130.0),  # no haggling at all
+        haggled("CASUAL", goal_state="NEGOTIATE", goal_price=130.0),  # no price
+        haggled("FINAL_CHECK", goal_state="FINAL_CHECK", goal_price=120.0),  # not asked here
+        haggled(),  # a person: nobody knows what was meant
+    ]
+    measured = accuracy(turns)
+    assert (measured["price_goal"]["passed"], measured["price_goal"]["n"]) == (2, 5)
+    assert (measured["joint"]["passed"], measured["joint"]["n"]) == (4, 6)
+    assert accuracy([turn("CASUAL", goal_state="CASUAL", goal_cart={})])["price_goal"]["n"] == 0
 
 
 def test_transitions_are_counted_from_start_for_every_pair_of_states():

@@ -20,7 +20,11 @@ from haggle.config import ROOT, named_config
 from haggle.dataset import iter_rows
 from haggle.storage import dumps, read_json, read_jsonl
 
-COMMANDS = ("generate", "train", "export", "chat", "eval", "demo")
+COMMANDS = (
+    "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",
+    "demo",
+)  # fmt: skip
+SUBCOMMANDS = {"cases", "compare", "turns"}  # of eval
 HEAVY = ("torch", "transformers", "trl", "datasets", "vllm", "xllamacpp", "matplotlib", "pyarrow")
 WORLD = """\
 merchant: {name: Ada, persona: A calm trader.}
@@ -349,7 +353,7 @@ LINES = [
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_of_the_howto_has_the_options_it_is_shown_with(haggle: Run, line: str):
     words = line.split()[1:]
-    command = " ".join(words[: 2 if words[0] == "eval" and words[1] in {"cases", "turns"} else 1])
+    command = " ".join(words[: 2 if words[0] == "eval" and words[1] in SUBCOMMANDS else 1])
     known = haggle(f"{command} --help").out
     for option in (word for word in words if word.startswith("--")):
         assert f" {option} " in known

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from haggle.config import CONFIGS, Record, load_config, named_config, read_text
-from haggle.errors import HaggleError, nearest
+from haggle.config import CONFIGS, ROOT, Record, load_config, named_config, read_text
+from haggle.errors import HaggleError, install_hint, nearest
+from serving.engines import _MODULES
 
 
 class Stove(Record):
@@ -104,3 +107,16 @@ def test_an_error_says_where_what_and_what_to_do():
     error = HaggleError("is wrong", where="shop.yaml:3", hint="fix it")
     assert str(error) == "shop.yaml:3: is wrong\n  hint: fix it"
     assert str(HaggleError("is wrong")) == "is wrong"
+
+
+def test_every_missing_extra_is_told_in_the_same_words_and_is_one_that_exists():
+    project = tomllib.loads(read_text(ROOT / "pyproject.toml"))["project"]
+    asked = {extra for _, _, extra in _MODULES.values() if extra}
+    for room in ("haggle", "serving", "data_gen", "eval"):
+        for path in (ROOT / room).rglob("*.py"):
+            text = read_text(path)
+            assert "pip install -e" not in text or path.name == "errors.py", path
+            asked |= set(re.findall(r"""install_hint\(["'](\w+)""", text))
+    assert {"api", "data", "llamacpp", "ray", "train"} <= asked
+    assert asked <= set(project["optional-dependencies"])
+    assert install_hint("api").endswith('pip install -e ".[api]"')

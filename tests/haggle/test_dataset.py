@@ -83,7 +83,7 @@ def test_a_single_file_is_a_data_set_too(tmp_path: Path, name: str) -> None:
     if path.stem == "train":
         assert ids(tmp_path) == ["d1", "d2"]
     else:
-        with pytest.raises(HaggleError, match="no train shards"):
+        with pytest.raises(HaggleError, match="no split 'train'"):
             dataset_files(tmp_path)
 
 
@@ -93,6 +93,18 @@ def test_a_missing_shard_is_named(sharded: Path) -> None:
         next(iter_rows(sharded))
     assert "1 of 3 train shards are missing" in str(refused.value)
     assert "train-00001-of-00003.parquet" in str(refused.value) and refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [("tset", "did you mean 'test'? (it has train, test)"), ("dev", "it has train, test")],
+)
+def test_a_split_that_is_not_there_is_told_with_those_that_are(
+    sharded: Path, wrong: str, hint: str
+) -> None:
+    with pytest.raises(HaggleError, match=f"has no split '{wrong}'") as refused:
+        dataset_files(sharded, wrong)
+    assert refused.value.hint == hint
 
 
 def test_shards_of_two_data_sets_are_not_mixed(sharded: Path) -> None:

@@ -118,6 +118,9 @@ def test_small_talk_between_review_and_yes_does_not_spoil_the_sale(visit):
         ("ok 2 axes for 260", True),
         ("yes, here are 300", True),
         ("100% yes", True),
+        ("yes, and a mana potion", False),
+        ("yes, the axes", True),
+        ("yes, with the potion or the wand or whatever", False),
     ],
 )
 def test_a_yes_to_other_terms_is_reviewed_again(visit, yes, sold):
@@ -127,6 +130,57 @@ def test_a_yes_to_other_terms_is_reviewed_again(visit, yes, sold):
     turn = customer.turn("COMMIT_SALE", "Sold.", player=yes)
     assert turn.state == ("COMMIT_SALE" if sold else "FINAL_CHECK")
     assert ("other_terms" in turn.interventions) is not sold
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["no", "No, thanks.", "wait", "yes but take off one", "hold on...", "I changed my mind", "maybe",
+     "is it any good?", "nah jk cancel", "don’t want it any more", "yes, but cancel it"],
+)  # fmt: skip
+def test_a_sale_is_never_closed_on_a_no(visit, said):
+    for guard in ("state", "off"):
+        customer = visit(guard)
+        customer.offer(["Sharp Axe", 2])
+        customer.review()
+        turn = customer.turn("COMMIT_SALE", "Sold.", player=said)
+        assert (turn.state == "FINAL_CHECK") is (guard == "state")
+        assert ("withheld" in turn.interventions) is (guard == "state")
+        assert bool(customer.session.sales) is (guard == "off")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["yes", "no problem, yes", "why not, deal", "Aye.", "do it", "nothing else, go ahead", "👍",
+     "that's all, wrap it up", "I know, I know. Here you go.", "notwithstanding all that, agreed"],
+)  # fmt: skip
+def test_a_yes_closes_it(visit, said):
+    customer = visit()
+    customer.offer(["Sharp Axe", 2])
+    customer.review()
+    assert customer.turn("COMMIT_SALE", "Sold.", player=said).state == "COMMIT_SALE"
+
+
+@pytest.mark.parametrize(
+    ("say", "own"),
+    [
+        ("__CART__ for __PRICE__ __CURRENCY__, yes?", True),
+        ("2 sharp axes, __PRICE__ __CURRENCY__, yes?", True),
+        ("Shall we, then?", False),
+        ("__PRICE__ __CURRENCY__, agreed?", False),
+        ("__CART__, agreed?", False),
+        ("A Sharp Axe for __PRICE__ __CURRENCY__?", False),
+    ],
+)
+def test_a_review_that_does_not_say_what_is_sold_for_how_much_is_replaced(visit, say, own):
+    for guard in ("state", "off"):
+        customer = visit(guard)
+        customer.offer(["Sharp Axe", 2])
+        turn = customer.turn("FINAL_CHECK", say)
+        assert turn.state == "FINAL_CHECK"
+        assert ("safe_line" in turn.interventions) is (guard == "state" and not own)
+        if guard == "state":
+            assert "2 Sharp Axes" in turn.response.npc_dialogue or "2 sharp axes" in say
+            assert "260" in turn.response.npc_dialogue
 
 
 def test_a_wrong_report_of_the_last_state_is_put_right_and_counted(visit):

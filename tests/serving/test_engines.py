@@ -50,7 +50,7 @@ def test_a_missing_package_names_the_extra(monkeypatch, tmp_path: Path):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(HaggleError, match=r"haggle\[llamacpp\]"):
+    with pytest.raises(HaggleError, match=r"pip install .*\.\[llamacpp\]"):
         load_engine(EngineConfig(engine="llamacpp", gguf=tmp_path / "x.gguf"))
 
 

@@ -27,18 +27,6 @@ pytest.importorskip("openai")
 pytest.importorskip("tenacity")
 
 
-def chunks(*pieces: str, finish: str | None = "stop", usage: Any = None) -> list[Any]:
-    """Server-sent events of an answer that comes in these pieces."""
-    base = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m-1"}
-    events: list[Any] = [base | {"choices": [{"index": 0, "delta": {"role": "assistant"}}]}]
-    events += [base | {"choices": [{"index": 0, "delta": {"content": p}}]} for p in pieces]
-    if finish:
-        events.append(base | {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-    if usage:
-        events.append(base | {"choices": [], "usage": usage})
-    return [*events, "[DONE]"]
-
-
 # --- requests
 
 
@@ -159,7 +147,7 @@ def test_a_prompt_that_is_too_long_says_so(service, remote, ask):
 # --- streams
 
 
-def test_a_stream_comes_in_pieces_and_ends_with_the_whole(service, remote, ask):
+def test_a_stream_comes_in_pieces_and_ends_with_the_whole(service, chunks, remote, ask):
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
     service.plan = lambda number, heard: service.reply(
         None, events=chunks("Good", " day", "!", finish="length", usage=usage)
@@ -175,7 +163,7 @@ def test_a_stream_comes_in_pieces_and_ends_with_the_whole(service, remote, ask):
     assert engine.usage().model_versions == {"m-1": 1}
 
 
-def test_a_stream_that_fails_before_its_first_word_is_asked_again(service, remote, ask):
+def test_a_stream_that_fails_before_its_first_word_is_asked_again(service, chunks, remote, ask):
     def plan(number, heard):
         if number == 0:
             return service.reply({"error": {"message": "busy"}}, status=503)
@@ -192,7 +180,9 @@ def test_a_stream_that_fails_before_its_first_word_is_asked_again(service, remot
 
 
 @pytest.mark.parametrize("end", [[], [{"error": {"message": "engine died"}}]])
-def test_a_stream_broken_off_halfway_is_an_error_not_an_answer(service, remote, ask, end, tmp_path):
+def test_a_stream_broken_off_halfway_is_an_error_not_an_answer(
+    service, chunks, remote, ask, end, tmp_path
+):
     service.plan = lambda number, heard: service.reply(
         None, events=[*chunks("Good", finish=None)[:-1], *end]
     )
@@ -211,7 +201,7 @@ def test_a_stream_of_something_else_is_told(service, remote, ask):
         list(remote().stream(ask("hello")))
 
 
-def test_a_stream_left_early_frees_its_place(service, remote, ask):
+def test_a_stream_left_early_frees_its_place(service, chunks, remote, ask):
     service.plan = lambda number, heard: service.reply(None, events=chunks("a", "b", "c"))
     engine = remote(parallel=1)
     for _ in range(3):

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         not all(map(find_spec, ("torch", "transformers", "outlines", "llguidance"))),
-        reason='needs pip install "haggle[serve]"',
+        reason='needs pip install -e ".[serve]"',
     ),
 ]
 

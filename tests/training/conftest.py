@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +13,18 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-TEMPLATE = (
-    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + "
-    "'<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}"
-    "{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
-
 
 def make_base(directory: Path, *, hidden: int = 64, layers: int = 2, seed: int = 0) -> Path:
     """Save a random llama and its tokenizer as a transformers directory."""
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    from haggle.chat_template import CHATML
+    from training.architectures import tiny_tokenizer
+
     corpus = [json.dumps(row) for row in make_rows(20, seed=9)]
-    tokenizer.train_from_iterator(
-        corpus,
-        trainers.BpeTrainer(
-            vocab_size=384,
-            special_tokens=special,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<|im_start|>",
-        eos_token="<|im_end|>",
-        pad_token="<|im_end|>",
-        unk_token="<|endoftext|>",
-    )
-    fast.chat_template = TEMPLATE
+    tokenizer = tiny_tokenizer(CHATML, corpus, vocab_size=384)
+    tokenizer.pad_token = tokenizer.eos_token
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=384,
@@ -72,10 +45,10 @@ def make_base(directory: Path, *, hidden: int = 64, layers: int = 2, seed: int =
     with torch.no_grad():
         for index in range(config.vocab_size):
             # Never the likeliest, so that greedy answers are text: engines hold back torn UTF-8.
-            if not fast.decode([index]).isascii():
+            if not tokenizer.decode([index]).isascii():
                 model.model.embed_tokens.weight[index] = 0.0
     model.to(torch.bfloat16).save_pretrained(directory)
-    fast.save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
     return directory
 
 
@@ -172,3 +145,97 @@ def pair_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pairs")
     write_rows(folder / "train.jsonl", make_pair_rows())
     return folder
+
+
+@pytest.fixture(scope="session")
+def run_settings(tiny_base: Path) -> Callable[..., dict[str, Any]]:
+    """The settings of a short run in `folder`/run that saves and logs enough to look at."""
+
+    def settings(dataset: Path, folder: Path, **trainer: Any) -> dict[str, Any]:
+        fixed = {"learning_rate": 1e-2, "logging_steps": 1, "bf16": False, "disable_tqdm": True}
+        return {
+            "base": str(tiny_base),
+            "dataset": dataset,
+            "output_dir": folder / "run",
+            "seed": 3,
+            "max_length": 512,
+            "trainer": fixed | trainer,
+        }
+
+    return settings
+
+
+@pytest.fixture(scope="session")
+def split_dataset(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny data set with a test split of six of its dialogues."""
+    folder = tmp_path_factory.mktemp("splits")
+    text = (tiny_dataset / "train.jsonl").read_text(encoding="utf-8")
+    (folder / "train.jsonl").write_text(text, encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    (folder / "test.jsonl").write_text("".join(lines[:6]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def evaluated(
+    run_settings: Callable[..., dict[str, Any]], split_dataset: Path, tmp_path: Path
+) -> dict[str, Any]:
+    """The settings of a run of eight steps that is evaluated at each second."""
+    steps = {"max_steps": 8, "per_device_train_batch_size": 3, "save_steps": 2}
+    evaluation = {"turns": 5, "batch": 2, "max_new_tokens": 24}
+    return run_settings(split_dataset, tmp_path, **steps) | {"evaluation": evaluation}
+
+
+@pytest.fixture
+def fail_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, int, BaseException], None]:
+    """Let a kind of trainer raise an error in the step behind the given number of steps."""
+
+    def patch(trainer: Any, finished: int, error: BaseException) -> None:
+        original = trainer.training_step
+
+        def training_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.state.global_step == finished:
+                raise error
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(trainer, "training_step", training_step)
+
+    return patch
+
+
+class Killed(BaseException):
+    """As a kill would, in the middle of a step."""
+
+
+@pytest.fixture
+def check_resumption(
+    fail_at: Callable[[Any, int, BaseException], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Any, Any], None]:
+    """Break a run off behind step 5 of a checkpoint each third, and hold it against a whole one."""
+    import torch
+    from safetensors.torch import load_file
+
+    from haggle.storage import read_jsonl
+    from training.checkpoints import last_checkpoint
+    from training.run import train
+
+    def losses(run: Path) -> list[float]:
+        return [line["loss"] for line in read_jsonl(run / "metrics.jsonl")]
+
+    def check(config: Any, trainer: Any) -> None:
+        whole, run = tmp_path / "whole", config.output_dir
+        result = train(config.model_copy(update={"output_dir": whole}), echo=lambda _: None)
+        fail_at(trainer, 5, Killed())
+        with pytest.raises(Killed):
+            train(config, echo=lambda _: None)
+        monkeypatch.undo()
+        assert len(losses(run)) == 5
+        assert last_checkpoint(run) == run / "checkpoint-3"
+        assert train(config, echo=lambda _: None).steps == result.steps
+        assert losses(run) == pytest.approx(losses(whole), abs=1e-6)
+        one, two = (load_file(r / "adapter/adapter_model.safetensors") for r in (whole, run))
+        assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+    return check

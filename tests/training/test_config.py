@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,9 +12,11 @@ from haggle.config import CONFIGS
 from haggle.errors import HaggleError
 from training.config import (
     DpoConfig,
+    GrpoConfig,
     TrainConfig,
     differing_keys,
     dpo_arguments,
+    grpo_arguments,
     load_train_config,
     resolved_yaml,
     sft_arguments,
@@ -31,7 +34,13 @@ def write(path: Path, data: dict) -> Path:
 def test_every_shipped_config_is_valid_and_says_how_to_run_it(path: Path, tmp_path: Path) -> None:
     config = load_train_config(path)
     config = config.model_copy(update={"output_dir": tmp_path})
-    arguments = dpo_arguments(config) if isinstance(config, DpoConfig) else sft_arguments(config)
+    arguments: Any
+    if isinstance(config, GrpoConfig):
+        arguments = grpo_arguments(config)
+    elif isinstance(config, DpoConfig):
+        arguments = dpo_arguments(config)
+    else:
+        arguments = sft_arguments(config)
     assert arguments.report_to in ([], "none", ["none"])
     assert f"haggle train --config configs/train/{path.name}" in path.read_text(encoding="utf-8")
 

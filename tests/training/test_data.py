@@ -15,12 +15,11 @@ from training.data import (
     SPOKEN_KEY,
     BucketSampler,
     Collator,
-    encode,
-    marked_template,
     read_dialogues,
     to_columns,
     tokenize,
 )
+from training.templates import encode, marked_template
 
 DIALOGUE = [
     {"role": "system", "content": "You sell jugs.\nClay Jug 25"},

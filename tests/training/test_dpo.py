@@ -19,8 +19,9 @@ from haggle.storage import read_jsonl
 from training import dpo
 from training.config import DpoConfig, LoraSettings
 from training.dpo import build_trainer
+from training.pair_trainer import PairTrainer
 from training.pairs import read_pairs, tokenize_pairs
-from training.run import last_checkpoint, load_tokenizer, train
+from training.run import load_tokenizer, train
 from training.trainer import Clock, causal_model
 
 STEPS = 8
@@ -31,26 +32,12 @@ def quiet(_: str) -> None:
 
 
 @pytest.fixture
-def config(tiny_base: Path, pair_dataset: Path, tmp_path: Path) -> DpoConfig:
-    return DpoConfig(
-        method="dpo",
-        base=str(tiny_base),
-        dataset=pair_dataset,
-        output_dir=tmp_path / "run",
-        seed=3,
-        max_length=512,
-        trainer={
-            "max_steps": STEPS,
-            "per_device_train_batch_size": 4,
-            "learning_rate": 1e-2,
-            "warmup_steps": 1,
-            "beta": 0.5,
-            "logging_steps": 1,
-            "save_steps": 3,
-            "bf16": False,
-            "disable_tqdm": True,
-        },
-    )
+def config(run_settings: Any, pair_dataset: Path, tmp_path: Path) -> DpoConfig:
+    settings = run_settings(
+        pair_dataset, tmp_path, max_steps=STEPS, per_device_train_batch_size=4,
+        warmup_steps=1, beta=0.5, save_steps=3,
+    )  # fmt: skip
+    return DpoConfig(method="dpo", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +61,6 @@ def with_trainer(config: DpoConfig, **changes: Any) -> DpoConfig:
 
 def history(run: Path) -> list[dict[str, Any]]:
     return read_jsonl(run / "metrics.jsonl")
-
-
-def losses(run: Path) -> list[float]:
-    return [line["loss"] for line in history(run)]
 
 
 def make_trainer(config: DpoConfig) -> Any:
@@ -218,40 +201,11 @@ def test_an_adapter_to_start_from_is_the_reference_and_goes_on(
 
 @pytest.mark.parametrize("started_from", ["base", "adapter"])
 def test_a_killed_run_resumes_with_the_losses_of_an_uninterrupted_one(
-    config: DpoConfig,
-    adapter: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    started_from: str,
+    config: DpoConfig, adapter: Path, check_resumption: Any, started_from: str
 ) -> None:
     if started_from == "adapter":
         config = config.model_copy(update={"start_from": adapter})
-    whole = config.model_copy(update={"output_dir": tmp_path / "whole"})
-    train(whole, echo=quiet)
-
-    class Killed(BaseException):
-        """As a kill would, in the middle of a step."""
-
-    from training.pair_trainer import PairTrainer
-
-    step = PairTrainer.training_step
-
-    def dying(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.state.global_step == 5:
-            raise Killed
-        return step(self, *args, **kwargs)
-
-    monkeypatch.setattr(PairTrainer, "training_step", dying)
-    with pytest.raises(Killed):
-        train(config, echo=quiet)
-    monkeypatch.undo()
-    assert last_checkpoint(config.output_dir) == config.output_dir / "checkpoint-3"
-    train(config, echo=quiet)
-    assert losses(config.output_dir) == pytest.approx(losses(tmp_path / "whole"), abs=1e-6)
-    one, two = (
-        load_file(tmp_path / n / "adapter/adapter_model.safetensors") for n in ("whole", "run")
-    )
-    assert all(torch.equal(one[name], two[name]) for name in one)
+    check_resumption(config, PairTrainer)
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_checkpoint(

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from haggle.errors import HaggleError
 from haggle.models import check_gguf, resolve_base
 from haggle.storage import read_jsonl
-from training.export import LORA_GGUF, check_adapter, export
+from training.export import LORA_GGUF, ExportResult, check_adapter, export
 from training.gguf_file import (
     llama_shape,
     metadata_from_directory,
@@ -49,6 +49,13 @@ def adapter(tiny_base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+def figure(result: ExportResult, name: str, key: str) -> float:
+    """A figure of a file read back, which has to be there."""
+    value = getattr(result.checks[name], key)
+    assert isinstance(value, float), (name, key)
+    return value
+
+
 def state_dict(path: Path) -> dict[str, torch.Tensor]:
     return load_file(path / "model.safetensors")
 
@@ -56,17 +63,21 @@ def state_dict(path: Path) -> dict[str, torch.Tensor]:
 def test_every_file_is_read_back_and_its_figures_are_kept(adapter: Path, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     result = export(adapter, tmp_path / "out", quantizations=("Q8_0", "F16"), echo=quiet)
-    assert set(result.checks) == {"adapter", "merged", "Q8_0", "F16"}
-    assert result.checks["adapter"].mean_kl < 1e-6
-    assert result.checks["merged"].top1_agreement > 0.97
-    assert result.checks["F16"].mean_kl < 1e-3
+    assert set(result.checks) == {"adapter", "merged", "Q8_0", "F16", LORA_GGUF}
+    assert figure(result, "adapter", "mean_kl") < 1e-6
+    assert figure(result, "merged", "top1_agreement") > 0.97
+    assert figure(result, "F16", "mean_kl") < 1e-3
     # A wrong order of rows in q or k, or a wrong rotation, gives a KL above 1 here.
-    assert result.checks["Q8_0"].mean_kl < 0.02
-    assert result.checks["F16"].greedy_prefix == pytest.approx(1.0, abs=0.1)
+    assert figure(result, "Q8_0", "mean_kl") < 0.02
+    assert figure(result, "F16", "greedy_prefix") == pytest.approx(1.0, abs=0.1)
+    assert figure(result, "F16", "next_token") > 0.95
+    assert figure(result, LORA_GGUF, "next_token") > 0.95
+    assert result.checks[LORA_GGUF].mean_kl is None  # llama.cpp alone reads it
     told = json.loads((tmp_path / "out" / "export.json").read_text(encoding="utf-8"))
     assert told["licence"] == "MIT"
     assert told["checks"]["Q8_0"]["mean_kl"] == result.checks["Q8_0"].mean_kl
     assert all(entry["bytes"] > 0 for entry in told["files"].values())
+    assert sorted(path.name for path in (tmp_path / "out").glob("*base*")) == []
 
 
 def test_merging_changes_the_model(adapter: Path, tiny_base: Path, tmp_path: Path) -> None:
@@ -182,6 +193,94 @@ def test_a_file_that_answers_otherwise_fails_the_export(
     with pytest.raises(HaggleError, match=r"do not answer .*F16") as caught:
         export(adapter, tmp_path / "out", quantizations=("F16",), echo=quiet)
     assert "export.json" in caught.value.where
+
+
+def test_a_lora_file_that_changes_nothing_fails_the_export(
+    adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xllamacpp")
+    from training import export as module
+
+    written = module.write_lora_gguf
+
+    def without_effect(path: Path, tensors: Any, shape: Any, alpha: float) -> None:
+        written(path, tensors, shape, alpha * 1e-6)
+
+    monkeypatch.setattr(module, "write_lora_gguf", without_effect)
+    with pytest.raises(HaggleError, match=f"do not answer .*{LORA_GGUF}"):
+        export(adapter, tmp_path / "out", quantizations=("F16",), echo=quiet)
+    told = json.loads((tmp_path / "out" / "export.json").read_text(encoding="utf-8"))
+    assert told["checks"]["F16"]["ok"] and not told["checks"][LORA_GGUF]["ok"]
+
+
+def test_each_gguf_has_a_modelfile_of_its_own(adapter: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = export(adapter, out, quantizations=("F16", "Q8_0"), verify=False, echo=quiet)
+    for name, gguf in result.ggufs.items():
+        text = (out / f"Modelfile.{name}").read_text(encoding="utf-8")
+        assert result.modelfiles[name] == out / f"Modelfile.{name}"
+        assert f"\nFROM ./{gguf.name}\n" in text and 'LICENSE """MIT"""' in text
+    told = json.loads((out / "export.json").read_text(encoding="utf-8"))
+    assert told["modelfiles"] == {"F16": "Modelfile.F16", "Q8_0": "Modelfile.Q8_0"}
+
+
+def test_an_export_of_a_run_gets_its_card_and_keeps_a_fuller_one(
+    adapter: Path, tmp_path: Path
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(adapter, run / "adapter")
+    config = {"base": "tiny", "dataset": "data/mine", "resolved": {"licence": "MIT"}}
+    (run / "config.resolved.yaml").write_text(json.dumps(config), encoding="utf-8")
+
+    def card() -> str:
+        export(run / "adapter", out, quantizations=("F16",), verify=False, echo=quiet)
+        return (out / "README.md").read_text(encoding="utf-8")
+
+    first = card()
+    assert "license: mit" in first and str(tmp_path) not in first
+    (out / "README.md").write_text(first + "measured since\n", encoding="utf-8")
+    assert card() == first + "measured since\n"
+    weights = run / "adapter" / "adapter_model.safetensors"
+    save_file({n: t * 0.5 for n, t in load_file(weights).items()}, weights)
+    assert "measured since" not in card()  # a card of other weights says nothing about these
+    (out / "README.md").write_text("by hand\n", encoding="utf-8")
+    assert card() == "by hand\n"
+
+
+def test_an_adapter_apart_from_its_run_is_exported_without_card(
+    adapter: Path, tmp_path: Path
+) -> None:
+    result = export(adapter, tmp_path / "out", quantizations=(), verify=False, echo=quiet)
+    assert result.card is None and not (tmp_path / "out" / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", ["Q8_0", "Q4_0"]),
+        ("--quantizations f16,Q8_0 --quantizations Q8_0", ["F16", "Q8_0"]),
+        ("--all", ["F16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0"]),
+        ("--quantizations none", []),
+    ],
+)
+def test_the_command_says_which_files_to_write(
+    options: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from haggle.cli import app
+
+    asked: list[list[str]] = []
+
+    def export_(adapter: Path, out: Path, base: Any, kinds: list[str], verify: bool) -> Any:
+        asked.append(list(kinds))
+        return ExportResult(out, "tiny", None, out / "merged", {})
+
+    monkeypatch.setattr("training.export.export", export_)
+    line = ["export", str(tmp_path), "--out", str(tmp_path / "out"), *options.split()]
+    ran = CliRunner().invoke(app, line)
+    assert ran.exit_code == 0, ran.output
+    assert asked == [expected]
 
 
 def test_a_gguf_cut_off_is_an_error(adapter: Path, tmp_path: Path) -> None:

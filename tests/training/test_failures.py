@@ -20,9 +20,10 @@ from safetensors.torch import load_file
 from haggle.errors import HaggleError
 from haggle.storage import read_jsonl
 from training import run as run_module
-from training.config import TrainConfig
+from training.checkpoints import last_checkpoint
+from training.config import DpoConfig, TrainConfig
 from training.failures import lower_memory
-from training.run import last_checkpoint, train
+from training.run import train
 from training.trainer import BoundedTrainer, DialogueTrainer
 
 STEPS = 6
@@ -33,28 +34,20 @@ def quiet(_: str) -> None:
     """Nothing to say."""
 
 
+@pytest.fixture(scope="module")
+def make_config(run_settings: Any, tiny_dataset: Path) -> Callable[[Path], TrainConfig]:
+    def make(folder: Path) -> TrainConfig:
+        settings = run_settings(
+            tiny_dataset, folder, max_steps=STEPS, per_device_train_batch_size=3, save_steps=2
+        )
+        return TrainConfig(**settings)
+
+    return make
+
+
 @pytest.fixture
-def config(tiny_base: Path, tiny_dataset: Path, tmp_path: Path) -> TrainConfig:
-    return make_config(tiny_base, tiny_dataset, tmp_path)
-
-
-def make_config(base: Path, dataset: Path, folder: Path) -> TrainConfig:
-    return TrainConfig(
-        base=str(base),
-        dataset=dataset,
-        output_dir=folder / "run",
-        seed=3,
-        max_length=512,
-        trainer={
-            "max_steps": STEPS,
-            "per_device_train_batch_size": 3,
-            "learning_rate": 1e-2,
-            "logging_steps": 1,
-            "save_steps": 2,
-            "bf16": False,
-            "disable_tqdm": True,
-        },
-    )
+def config(make_config: Callable[[Path], TrainConfig], tmp_path: Path) -> TrainConfig:
+    return make_config(tmp_path)
 
 
 def losses(run: Path) -> list[float]:
@@ -62,9 +55,11 @@ def losses(run: Path) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def whole(tiny_base: Path, tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(
+    make_config: Callable[[Path], TrainConfig], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The directory of the same run left alone."""
-    config = make_config(tiny_base, tiny_dataset, tmp_path_factory.mktemp("whole"))
+    config = make_config(tmp_path_factory.mktemp("whole"))
     train(config, echo=quiet)
     return config.output_dir
 
@@ -72,17 +67,6 @@ def whole(tiny_base: Path, tiny_dataset: Path, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def expected(whole: Path) -> list[float]:
     return losses(whole)
-
-
-def failing(step: int, error: Exception) -> Callable[..., Any]:
-    original = DialogueTrainer.training_step
-
-    def training_step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.state.global_step == step:
-            raise error
-        return original(self, *args, **kwargs)
-
-    return training_step
 
 
 @pytest.mark.parametrize(
@@ -95,9 +79,9 @@ def failing(step: int, error: Exception) -> Callable[..., Any]:
     ids=["cuda", "python", "cpu"],
 )
 def test_out_of_memory_names_the_settings_to_lower(
-    config: TrainConfig, monkeypatch: pytest.MonkeyPatch, error: Exception
+    config: TrainConfig, fail_at: Any, error: Exception
 ) -> None:
-    monkeypatch.setattr(DialogueTrainer, "training_step", failing(4, error))
+    fail_at(DialogueTrainer, 4, error)
     with pytest.raises(HaggleError, match="out of memory at step 5") as caught:
         train(config, echo=quiet)
     hint = caught.value.hint
@@ -119,23 +103,23 @@ def test_a_model_that_does_not_fit_is_told_before_the_first_step(
     assert "quantization: nf4" in caught.value.hint
 
 
-def test_only_settings_that_can_still_be_lowered_are_named() -> None:
-    least = {
-        "max_length": 512,
-        "full_finetuning": False,
-        "quantization": "nf4",
-        "trainer": {"per_device_train_batch_size": 1, "gradient_checkpointing": True},
-    }
+def test_only_settings_that_can_still_be_lowered_are_named(config: TrainConfig) -> None:
+    smallest = {"per_device_train_batch_size": 1, "gradient_checkpointing": True}
+    least = config.model_copy(update={"quantization": "nf4", "trainer": smallest})
     assert lower_memory(least) == "lower max_length (512)"
-    full = least | {"full_finetuning": True, "quantization": None}
+    full = least.model_copy(update={"full_finetuning": True, "quantization": None})
     assert lower_memory(full).endswith("set full_finetuning: false")
 
 
-def test_other_errors_are_left_as_they_are(
-    config: TrainConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    error = RuntimeError("mat1 and mat2 shapes cannot be multiplied")
-    monkeypatch.setattr(DialogueTrainer, "training_step", failing(1, error))
+@pytest.mark.parametrize(("method", "size"), [(TrainConfig, 4), (DpoConfig, 2)])
+def test_the_batch_to_lower_is_the_methods_own_where_none_is_set(method: Any, size: int) -> None:
+    name = "sft" if method is TrainConfig else "dpo"
+    hint = lower_memory(method(method=name, dataset="x", output_dir="x"))
+    assert f"trainer.per_device_train_batch_size ({size};" in hint
+
+
+def test_other_errors_are_left_as_they_are(config: TrainConfig, fail_at: Any) -> None:
+    fail_at(DialogueTrainer, 1, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="mat1 and mat2"):
         train(config, echo=quiet)
 

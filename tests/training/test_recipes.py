@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,12 @@ from haggle.procedure import load_procedure
 from haggle.wire import decode_compact, encode_compact
 from training import quantization
 from training.architectures import SHAPES, config_from, known_shape, tiny_shape
-from training.config import DpoConfig, TrainConfig, load_train_config, sft_arguments
+from training.config import TrainConfig, load_train_config, sft_arguments
 from training.dry_run import dry_run, sample
 from training.estimate import estimate
 
 RECIPES = sorted((CONFIGS / "train").glob("*.yaml"))
-MEASURED = {"demo", "smollm2_135m", "smollm2_135m_dpo"}
+MEASURED = {"demo", "smollm2_135m", "smollm2_135m_dpo", "smollm2_135m_grpo"}
 ESTIMATED = [path for path in RECIPES if path.stem not in MEASURED]
 # As the models' own files count them.
 PUBLISHED = {
@@ -57,11 +56,6 @@ def header(path: Path) -> str:
     return " ".join(comment)
 
 
-@pytest.fixture
-def said() -> Iterator[list[str]]:
-    yield []
-
-
 def test_there_is_a_recipe_for_each_model() -> None:
     assert {path.stem for path in RECIPES} >= WANTED
     used = {load_train_config(path).base for path in RECIPES}
@@ -69,9 +63,8 @@ def test_there_is_a_recipe_for_each_model() -> None:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=stem)
-def test_a_recipe_takes_a_step_and_its_checkpoint_is_read_back(
-    path: Path, tmp_path: Path, said: list[str]
-) -> None:
+def test_a_recipe_takes_a_step_and_its_checkpoint_is_read_back(path: Path, tmp_path: Path) -> None:
+    said: list[str] = []
     config = load_train_config(path)
     # Neither a data set nor a model of this machine: the same test everywhere.
     config = config.model_copy(update={"dataset": tmp_path / "none"})
@@ -79,7 +72,8 @@ def test_a_recipe_takes_a_step_and_its_checkpoint_is_read_back(
     assert done.weights == "tiny, random" and done.method == config.method
     assert done.architecture == SHAPES[config.base]["model_type"]
     assert 0 < done.trained < done.parameters < 10_000_000
-    assert 0 < done.loss < 12
+    # Answers of random weights all earn the same: nothing to learn from, no loss.
+    assert done.loss == 0 if done.method == "grpo" else 0 < done.loss < 12
     assert done.reload_difference <= 0.05
     assert done.supervised_tokens > 0
     expected = {"gemma3_text": "gemma", "qwen3": "chatml"}.get(done.architecture)
@@ -268,7 +262,7 @@ def test_fsdp_settings_are_names_that_accelerate_knows(monkeypatch: pytest.Monke
 def test_every_recipe_leaves_the_accelerate_configs_free_to_wrap_it() -> None:
     for path in RECIPES:
         config = load_train_config(path)
-        if isinstance(config, DpoConfig):
+        if not isinstance(config, TrainConfig):
             continue
         arguments = sft_arguments(config)
         assert arguments.ddp_find_unused_parameters is False  # else a pass over the graph each step

@@ -17,10 +17,12 @@ from haggle.errors import HaggleError
 from haggle.models import resolve_base
 from haggle.storage import read_jsonl
 from training import sft
+from training.checkpoints import last_checkpoint
 from training.config import LoraSettings, TrainConfig
 from training.data import Collator, read_dialogues, to_columns, tokenize
-from training.sft import build_trainer, last_checkpoint, load_tokenizer, train
-from training.trainer import Clock, supervised_log_probs
+from training.run import load_tokenizer
+from training.sft import build_trainer, train
+from training.trainer import Clock, DialogueTrainer, supervised_log_probs
 
 STEPS = 8
 
@@ -30,26 +32,12 @@ def quiet(_: str) -> None:
 
 
 @pytest.fixture
-def config(tiny_base: Path, tiny_dataset: Path, tmp_path: Path) -> TrainConfig:
-    return TrainConfig(
-        base=str(tiny_base),
-        dataset=tiny_dataset,
-        output_dir=tmp_path / "run",
-        seed=3,
-        max_length=512,
-        spoken_weight=0.5,
-        trainer={
-            "max_steps": STEPS,
-            "per_device_train_batch_size": 3,
-            "gradient_accumulation_steps": 2,
-            "learning_rate": 1e-2,
-            "warmup_steps": 2,
-            "logging_steps": 1,
-            "save_steps": 3,
-            "bf16": False,
-            "disable_tqdm": True,
-        },
-    )
+def config(run_settings: Any, tiny_dataset: Path, tmp_path: Path) -> TrainConfig:
+    settings = run_settings(
+        tiny_dataset, tmp_path, max_steps=STEPS, per_device_train_batch_size=3,
+        gradient_accumulation_steps=2, warmup_steps=2, save_steps=3,
+    )  # fmt: skip
+    return TrainConfig(**settings, spoken_weight=0.5)
 
 
 def with_trainer(config: TrainConfig, **changes: Any) -> TrainConfig:
@@ -167,38 +155,9 @@ def test_training_learns_and_leaves_a_whole_run_behind(config: TrainConfig) -> N
 
 
 def test_a_killed_run_resumes_with_the_losses_of_an_uninterrupted_one(
-    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: TrainConfig, check_resumption: Any
 ) -> None:
-    whole = config.model_copy(update={"output_dir": tmp_path / "whole"})
-    train(whole, echo=quiet)
-
-    class Killed(BaseException):
-        """As a kill would, in the middle of a step."""
-
-    from training.trainer import DialogueTrainer
-
-    step = DialogueTrainer.training_step
-
-    def dying(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.state.global_step == 5:
-            raise Killed
-        return step(self, *args, **kwargs)
-
-    monkeypatch.setattr(DialogueTrainer, "training_step", dying)
-    with pytest.raises(Killed):
-        train(config, echo=quiet)
-    monkeypatch.undo()
-    assert len(losses(config.output_dir)) == 5
-    assert last_checkpoint(config.output_dir) == config.output_dir / "checkpoint-3"
-    result = train(config, echo=quiet)
-    assert result.steps == STEPS
-    assert losses(config.output_dir) == pytest.approx(losses(tmp_path / "whole"), abs=1e-6)
-    for name in ("whole", "run"):
-        assert (tmp_path / name / "adapter").is_dir()
-    one, two = (
-        load_file(tmp_path / n / "adapter/adapter_model.safetensors") for n in ("whole", "run")
-    )
-    assert all(torch.equal(one[name], two[name]) for name in one)
+    check_resumption(config, DialogueTrainer)
 
 
 def test_a_checkpoint_cut_off_while_being_written_is_passed_over(config: TrainConfig) -> None:

@@ -33,9 +33,15 @@ from haggle.engine import GenerationRequest, Message
 from haggle.errors import HaggleError
 from haggle.models import resolve_base
 from training.architectures import tiny_tokenizer
-from training.data import encode, tokenize
+from training.data import tokenize
 from training.dry_run import sample
-from training.templates import PROBE, check_template, marked_template, servable_template
+from training.templates import (
+    PROBE,
+    check_template,
+    encode,
+    marked_template,
+    servable_template,
+)
 
 OWN = {"chatml": "qwen3.jinja", "gemma": "gemma3.jinja", "llama3": "llama3.jinja"}
 DIALOGUE = [
@@ -241,6 +247,8 @@ PLAIN: dict[str, Any] = {}
 
 
 def test_a_family_is_told_by_template_or_tokens() -> None:
+    for family in FAMILIES.values():
+        assert family_of(plain_template(family)) is family
     assert family_of(trl_template("gemma3.jinja")) is GEMMA
     assert family_of(trl_template("llama3_2.jinja")) is LLAMA3
     assert family_of(trl_template("qwen3.jinja")) is CHATML

@@ -1,0 +1,244 @@
+"""The same turns answered by several models, files or engines: how do the answers differ?
+
+    haggle eval compare runs/turns/merged runs/turns/Q8_0 runs/turns/Q4_0 --out compare.json
+
+Reads what `haggle eval turns` or `haggle eval cases` wrote. The first run is the reference: for an
+export that is the merged model in bf16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval.journal import RUN
+from eval.metrics import Rate, rate, share
+from haggle.agreement import agreement
+from haggle.errors import HaggleError
+from haggle.procedure import Procedure, load_procedure
+from haggle.storage import read_json, read_jsonl
+from haggle.wire import Proposal, WireError, decode_compact
+from haggle.world import normalise
+
+# What a turn's record must share with the others of its id to be the same turn.
+ASKED = ("player", "right")
+# In a run's identity: what it was asked, as a whole.
+QUESTIONS = ("turns", "cases", "worlds")
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRun:
+    """A finished run: its name here, its answers by id, what it was asked and with what."""
+
+    name: str
+    path: Path
+    records: dict[str, dict[str, Any]]
+    identity: dict[str, Any]
+
+    @property
+    def of_cases(self) -> bool:
+        """Whether it is a run of hand-written cases."""
+        return any("turn" in record for record in self.records.values())
+
+
+def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
+    """Hold each run against the first, over the turns that all of them answered.
+
+    Gives `n`, `reference`, `left_out` (turns that not all answered) and for each of `runs`: joint,
+    state and (of turns) cart accuracy; `same_text` and `same_decision` with the reference;
+    `joint_difference` from it; and the ids that differ. Rates carry 95% intervals. Raises
+    HaggleError for runs that are unfinished or were asked different things.
+    """
+    if len(paths) < 2:
+        raise HaggleError("needs two runs or more", where="eval compare")
+    runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
+    ids = _common(runs)
+    first = runs[0]
+    procedure = load_procedure()
+    return {
+        "reference": first.name,
+        "kind": "cases" if first.of_cases else "turns",
+        "n": len(ids),
+        "left_out": len(set().union(*(run.records for run in runs))) - len(ids),
+        "runs": [_held_against(first, run, ids, procedure) for run in runs],
+    }
+
+
+def paired_difference(mine: Sequence[bool], reference: Sequence[bool]) -> Rate:
+    """Difference of two shares measured on the same turns, `mine` minus `reference`, with its 95%
+    interval: Newcombe's method 10 (Statistics in Medicine 17, 1998, 2635-2650).
+
+    It combines the Wilson intervals of both shares by how far the outcomes go together, so it keeps
+    a width where a bootstrap has none (no turn differs). Also `gained` and `lost` turns.
+    """
+    n = len(mine)
+    pairs = list(zip(mine, reference, strict=True))
+    gained = sum(a and not b for a, b in pairs)
+    lost = sum(b and not a for a, b in pairs)
+    both = sum(a and b for a, b in pairs)
+    neither = n - both - gained - lost
+    if not n:
+        return {"value": None, "n": 0, "low": None, "high": None, "gained": 0, "lost": 0}
+    one, two = share(mine), share(reference)
+    phi = _phi(both, gained, lost, neither)
+    difference = (gained - lost) / n
+
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(0.0, a * a - 2 * phi * a * b + b * b))
+
+    down = reach(one["value"] - one["low"], two["high"] - two["value"])
+    up = reach(one["high"] - one["value"], two["value"] - two["low"])
+    return {
+        "value": difference,
+        "n": n,
+        "low": max(-1.0, difference - down),
+        "high": min(1.0, difference + up),
+        "gained": gained,
+        "lost": lost,
+    }
+
+
+def _phi(both: int, gained: int, lost: int, neither: int) -> float:
+    """Correlation of the two outcomes, with Newcombe's correction for continuity."""
+    margins = (both + gained) * (lost + neither) * (both + lost) * (gained + neither)
+    if not margins:
+        return 0.0
+    product: float = both * neither - gained * lost
+    if product > 0:
+        product = max(product - (both + gained + lost + neither) / 2, 0)
+    return product / math.sqrt(margins)
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The directories' names, with as much of the path before as tells them apart."""
+    parts = [path.resolve().parts for path in paths]
+    for path in paths:
+        if sum(path.resolve() == other.resolve() for other in paths) > 1:
+            raise HaggleError("is named twice", where=str(path))
+    depth = 1
+    while len({part[-depth:] for part in parts}) < len(parts):
+        depth += 1
+    return ["/".join(part[-depth:]) for part in parts]
+
+
+def _read(path: Path, name: str) -> AnsweredRun:
+    predictions, marker = path / "predictions.jsonl", path / RUN
+    if not predictions.is_file():
+        raise HaggleError(
+            "holds no predictions.jsonl",
+            where=str(path),
+            hint="give the --out of `haggle eval turns` or `eval cases`; one broken off is "
+            "finished by the same command",
+        )
+    records = read_jsonl(predictions)
+    if not records or not all("joint" in r and "id" in r for r in records):
+        raise HaggleError("holds no judged answers", where=str(predictions))
+    identity = read_json(marker) if marker.is_file() else {}
+    return AnsweredRun(name, path, {r["id"]: r for r in records}, identity)
+
+
+def _common(runs: Sequence[AnsweredRun]) -> list[str]:
+    """Ids that all runs answered, in the first's order. Raises HaggleError where they mean other
+    turns."""
+    first = runs[0]
+    ids = [key for key in first.records if all(key in run.records for run in runs[1:])]
+    for run in runs[1:]:
+        if run.of_cases != first.of_cases or not any(key in first.records for key in run.records):
+            raise _other(first, run, "they share no turn")
+        for key in ids:
+            mine, theirs = first.records[key], run.records[key]
+            if any(mine.get(name) != theirs.get(name) for name in ASKED):
+                raise _other(first, run, f"{key!r} is another turn there")
+        if set(run.records) == set(first.records):
+            for name in QUESTIONS:
+                if first.identity.get(name) != run.identity.get(name):
+                    raise _other(first, run, f"the {name} have the same ids, but other contents")
+    if not ids:
+        raise HaggleError(
+            "no turn was answered by all the runs",
+            where=", ".join(str(run.path) for run in runs),
+            hint=_SAME,
+        )
+    return ids
+
+
+_SAME = "run them with the same data set, split, --n and --seed, or with the same cases"
+
+
+def _other(first: AnsweredRun, run: AnsweredRun, why: str) -> HaggleError:
+    return HaggleError(
+        f"was asked other things than {first.path}: {why}", where=str(run.path), hint=_SAME
+    )
+
+
+def _held_against(
+    first: AnsweredRun, run: AnsweredRun, ids: Sequence[str], procedure: Procedure
+) -> dict[str, Any]:
+    pairs = [(key, first.records[key], run.records[key]) for key in ids]
+    texts = [key for key, a, b in pairs if _text(a) != _text(b)]
+    decisions = [key for key, a, b in pairs if not _same_decision(a, b, procedure)]
+    joint = [bool(mine["joint"]) for _, _, mine in pairs]
+    states = [_state_right(mine) for _, _, mine in pairs]
+    carts = [mine.get("cart") for _, _, mine in pairs] if not run.of_cases else []
+    n = len(pairs)
+    return {
+        "name": run.name,
+        "engine": run.identity.get("engine"),
+        "model": run.identity.get("model"),
+        "guard": run.identity.get("guard", "off"),
+        "joint": share(joint),
+        "state": share(states),
+        "cart": share(bool(right) for right in carts if right is not None),
+        "same_text": rate(n - len(texts), n),
+        "same_decision": rate(n - len(decisions), n),
+        "joint_difference": paired_difference(joint, [bool(a["joint"]) for _, a, _ in pairs]),
+        "other_text": texts,
+        "other_decision": decisions,
+        "lost": [key for key, a, mine in pairs if a["joint"] and not mine["joint"]],
+        "gained": [key for key, a, mine in pairs if mine["joint"] and not a["joint"]],
+    }
+
+
+def _text(record: dict[str, Any]) -> str:
+    """What the model itself wrote."""
+    return str(record["answer"] if "answer" in record else record["turn"]["raw"])
+
+
+def _state_right(record: dict[str, Any]) -> bool:
+    if "failed" in record:
+        return "state" not in record["failed"]
+    return bool(record["state"])
+
+
+def _same_decision(one: dict[str, Any], two: dict[str, Any], procedure: Procedure) -> bool:
+    """Whether two answers come to the same, but for the spoken line.
+
+    Of turns: state, cart, items shown and bid, as the model wrote them. Of cases: state, items and
+    price as the player got them.
+    """
+    if "turn" in one:
+        return _outcome(one) == _outcome(two)
+    a, b = (_proposal(_text(record), procedure) for record in (one, two))
+    if a is None or b is None:
+        return a is b  # neither can be read: the same safe line
+    verdict = agreement(_text(one), _text(two), procedure)
+    return verdict.joint and verdict.bid is not False and _shown(a) == _shown(b)
+
+
+def _proposal(text: str, procedure: Procedure) -> Proposal | None:
+    try:
+        return decode_compact(text, procedure)
+    except WireError:
+        return None
+
+
+def _shown(proposal: Proposal) -> list[str]:
+    return [normalise(name) for name in proposal.show or ()]
+
+
+def _outcome(record: dict[str, Any]) -> tuple[Any, ...]:
+    details = record["response"].get("context_details") or {}
+    return record["state"], record["cart"], details.get("sale_price")

@@ -1,0 +1,59 @@
+"""`haggle eval compare`: the same turns through several models, files or engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Output directories of `eval turns` or `eval cases`; the first is the reference."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="A JSON file for the figures and ids.")] = None,
+) -> None:
+    """Compare runs over the same turns with the first: answers, decisions, accuracy lost."""
+    from eval.compare import compare_runs
+    from haggle.storage import write_json
+
+    compared = compare_runs(runs)
+    if out is not None:
+        write_json(out, compared)
+    print_comparison(compared)
+    if out is not None:
+        typer.echo(f"figures and ids that differ: {out}")
+
+
+def print_comparison(compared: dict[str, Any]) -> None:
+    """A line for each run, rates with their 95% intervals."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"{compared['n']} {compared['kind']}, against {compared['reference']}"
+    table = Table(title=title)
+    measures = ("joint", "state", "cart", "same_text", "same_decision")
+    for column in ("run", *(name.replace("_", " ") for name in measures), "joint, points"):
+        table.add_column(column)
+    for run in compared["runs"]:
+        rates = [_rate(run[name]) for name in measures]
+        difference = run["joint_difference"]
+        low, value, high = (100 * difference[key] for key in ("low", "value", "high"))
+        points = f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+        if run["name"] == compared["reference"]:
+            rates[3:], points = ["", ""], ""
+        table.add_row(Text(run["name"]), *rates, points)
+    Console().print(table)
+    if compared["left_out"]:
+        typer.echo(f"left out: {compared['left_out']} turns that not all runs answered")
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    if rate["value"] is None:
+        return "n/a"
+    return f"{100 * rate['value']:.1f}% ({100 * rate['low']:.0f} to {100 * rate['high']:.0f})"

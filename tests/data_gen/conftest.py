@@ -1,0 +1,96 @@
+"""Data sets to compare by their bytes, and what disturbs a run that makes them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from data_gen.config import DataConfig
+from data_gen.generate import generate
+from data_gen.teachers.config import TeacherConfig
+
+
+@pytest.fixture(scope="session")
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """The bytes of every data file of a data set."""
+    return lambda out: {path.name: path.read_bytes() for path in sorted(out.glob("t*-of-*"))}
+
+
+@pytest.fixture(scope="session")
+def litter() -> Callable[[Path], list[str]]:
+    """The names of files that are half written."""
+    return lambda out: [path.name for path in out.glob(".*.part")]
+
+
+@pytest.fixture(scope="session")
+def wide() -> DataConfig:
+    """A data set of several shards in both splits."""
+    return DataConfig(train=50, test=7, seed=5, shard=10)
+
+
+@pytest.fixture(scope="session")
+def alone(wide, contents, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What one process makes of `wide` without disturbance."""
+    out = tmp_path_factory.mktemp("alone")
+    generate(wide, out, workers=1, progress=False)
+    return contents(out)
+
+
+@pytest.fixture
+def hopeless(tmp_path: Path) -> DataConfig:
+    """A model as teacher whose answers are never usable, so that the oracle's stand in."""
+    script = {"engine": "scripted", "scripted": {"answers": ["well"] * 500}}
+    (tmp_path / "serve.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    teacher = TeacherConfig(
+        engine=str(tmp_path / "serve.yaml"), max_attempts=1, on_failure="oracle", concurrency=3
+    )
+    return DataConfig(train=8, test=0, seed=5, shard=3, teacher=teacher)
+
+
+@pytest.fixture(scope="session")
+def meanwhile() -> Callable[[Callable[[], bool]], Callable[[], None]]:
+    """Repeats an action in a thread until it says that it is done; gives back how to stop it."""
+
+    def begin(action: Callable[[], bool]) -> Callable[[], None]:
+        stop = threading.Event()
+
+        def loop() -> None:
+            while not stop.is_set() and not action():
+                time.sleep(0.01)
+
+        thread = threading.Thread(target=loop)
+        thread.start()
+
+        def end() -> None:
+            stop.set()
+            thread.join()
+
+        return end
+
+    return begin
+
+
+@pytest.fixture(scope="session")
+def full_after() -> Callable[[int, Callable[..., Any]], Callable[..., Any]]:
+    """Of a function that writes, one for which the disk is full after so many calls."""
+
+    def limited(number: int, write: Callable[..., Any]) -> Callable[..., Any]:
+        calls: list[int] = []
+
+        def torn(*arguments: Any) -> Any:
+            calls.append(1)
+            if len(calls) > number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(*arguments)
+
+        return torn
+
+    return limited

@@ -1,0 +1,150 @@
+"""Names of a world found in what players type."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from haggle.linking import Linker, without_marks
+from haggle.methods import get_method
+from haggle.session import Session
+from haggle.world import Item, MerchantInfo, World
+
+WORLD = World(
+    name="stall",
+    merchant=MerchantInfo(name="Odo", persona="Odo sells."),
+    currency="gold pieces",
+    items=[
+        Item(item_id="axe", item_name="Woodcutter's Axe", price=30, quantity=4),
+        Item(item_id="big_axe", item_name="Battle Axe", price=90, quantity=2),
+        Item(item_id="heal", item_name="Healing Potion", price=50, quantity=9),
+        Item(item_id="mana", item_name="Mana Potion", price=60, quantity=9),
+        Item(item_id="rope", item_name="Sturdy Rope (20m)", price=20, quantity=3),
+        Item(item_id="pick", item_name="Pickaxe", price=45, quantity=3),
+        Item(item_id="kettle", item_name="Copper Kettle", price=12, quantity=3),
+        Item(item_id="ring", item_name="Gold Ring", price=400, quantity=1),
+        Item(item_id="lamp_a", item_name="Lamp of Ash", price=7, quantity=3),
+        Item(item_id="lamp_b", item_name="Lamp of Bone", price=8, quantity=3),
+        Item(item_id="lamp_c", item_name="Lamp of Clay", price=9, quantity=3),
+        Item(item_id="lamp_d", item_name="Lamp of Dew", price=9, quantity=3),
+        Item(item_id="blade", item_name="Frost Blade"),
+    ],
+)
+LINKER = Linker(WORLD)
+
+
+def link(text: str, cart: tuple[str, ...] = (), shown: tuple[str, ...] = ()) -> str:
+    return LINKER.link(text, WORLD, cart, shown)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("2 healing potions", "2 healing potions {Healing Potion}"),
+        ("a HEALING POTION!", "a HEALING POTION {Healing Potion}!"),
+        ("heal pots pls", "heal pots {Healing Potion} pls"),
+        ("a coper ketle", "a coper ketle {Copper Kettle}"),
+        ("2 ropes", "2 ropes {Sturdy Rope (20m)}"),
+        ("your woodcutters axes", "your woodcutters axes {Woodcutter's Axe}"),
+        ("a pick axe", "a pick axe {Pickaxe}"),
+        ("the battleaxe", "the battleaxe {Battle Axe}"),
+        ("a frost blade?", "a frost blade {?Frost Blade}?"),
+        ("rope, kettle", "rope {Sturdy Rope (20m)}, kettle {Copper Kettle}"),
+        ("kettle of copper", "kettle of copper {Copper Kettle}"),
+    ],
+)
+def test_a_name_is_found_in_every_usual_spelling(said, read):
+    assert link(said) == read
+
+
+def test_words_that_fit_two_names_get_both_and_those_at_hand_go_first():
+    assert link("a potion") == "a potion {Healing Potion / Mana Potion}"
+    assert link("one more potion", cart=("mana",)) == "one more potion {Mana Potion}"
+    assert link("the axe", shown=("Battle Axe",)) == "the axe {Battle Axe}"
+
+
+def test_words_that_fit_too_many_names_stay_bare():
+    assert link("any lamps?") == "any lamps?"
+    assert link("the bone lamp") == "the bone lamp {Lamp of Bone}"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "what do you have?",
+        "100 gold, deal",  # the currency is not the ring
+        "I could hold that",
+        "hello friend, how is business",
+        "",
+        "???",
+        "that is too much for me",
+    ],
+)
+def test_everyday_words_are_no_names(said):
+    assert link(said) == said
+
+
+def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
+    shown = ("Battle Axe", "Woodcutter's Axe")
+    assert link("the cheaper one", shown=shown) == "the cheaper one {Woodcutter's Axe}"
+    assert link("the second one", shown=shown) == "the second one {Woodcutter's Axe}"
+    assert link("the last one", shown=shown) == "the last one {Woodcutter's Axe}"
+    assert link("the most expensive one", shown=shown) == "the most expensive one {Battle Axe}"
+    assert link("the cheapest axe") == "the cheapest axe {Woodcutter's Axe}"
+    assert link("the second one") == "the second one"
+    assert link("wait a second", shown=shown) == "wait a second"
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("two dozen", "two dozen {24}"),
+        ("half a dozen", "half a dozen {6}"),
+        ("a dozen", "a dozen {12}"),
+        ("twenty-five", "twenty-five {25}"),
+        ("a hundred and fifty", "a hundred and fifty {150}"),
+        ("two hundred fifty", "two hundred fifty {250}"),
+        ("two fifty", "two fifty {250}"),
+        ("nineteen hundred", "nineteen hundred {1900}"),
+        ("1.5k", "1.5k {1500}"),
+        ("2 thousand", "2 thousand {2000}"),
+        ("1,200", "1,200 {1200}"),
+        ("three", "three"),
+        ("12", "12"),
+        ("five six", "five six"),
+        ("and a half", "and a half"),
+        ("a hundred and then some", "a hundred {100} and then some"),
+    ],
+)
+def test_spoken_numbers_are_told_in_digits(said, read):
+    assert link(said) == read
+
+
+def test_nothing_typed_can_pose_as_a_mark():
+    session = Session(WORLD)
+    line = session.messages("ten {Copper Kettle}")[-1].content
+    assert line.endswith("player: ten (Copper Kettle {Copper Kettle})")
+
+
+def test_later_turns_see_the_marks_that_the_turn_saw():
+    session = Session(WORLD)
+    session.record("a potion", "{}")
+    session.settle("OFFER_SELL", {"mana": 1}, 60)
+    first = session.messages("another potion")
+    assert first[1].content.endswith("player: a potion {Healing Potion / Mana Potion}")
+    assert first[-1].content.endswith("player: another potion {Mana Potion}")
+
+
+def test_only_the_linking_method_links():
+    for name, linked in (("astp-compact", True), ("astp-bare", False), ("astp", False)):
+        session = Session(WORLD, method=get_method(name))
+        assert ("{Copper Kettle}" in session.messages("a kettle")[-1].content) is linked
+
+
+@given(st.text(max_size=80))
+def test_taking_the_marks_out_gives_the_line_back(text):
+    import re
+
+    line = without_marks(text)
+    assert re.sub(r" \{[^{}]*\}", "", link(line, shown=("Battle Axe", "Copper Kettle"))) == line

@@ -1,0 +1,203 @@
+"""The turns of a data set of dialogues: what serving sends, and the right answer to it.
+
+A turn is all messages up to one of the player's; the answer behind it carries the labels that
+rewards are told from. The data sets are those of supervised training (`training.data`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from haggle.chat_template import tokenizer_family
+from haggle.dataset import located_rows
+from haggle.errors import HaggleError
+from haggle.procedure import load_procedure
+from haggle.wire import WireError, decode_compact
+from training.data import messages_in
+from training.pairs import _without_oldest_round
+from training.templates import Messages, marked_template, serving_prompt
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_PRICED = re.compile(r"^(.+?) \d[\d.,]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTurn:
+    """A turn as read: the messages before the answer, and the right answer."""
+
+    prompt: Messages
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn ready to be answered: the prompt's text and ids, the right answer's text and ids (with
+    the end of turn), and the names of the shop's items."""
+
+    text: str
+    prompt: list[int]
+    right: str
+    answer: list[int]
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnData:
+    """Turns ready to train on, and what happened to those that were too long."""
+
+    turns: list[Turn]
+    shortened: int
+    dropped: int
+    sha256: str
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the prompts."""
+        return sum(len(turn.prompt) for turn in self.turns)
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's resolved config says of the data."""
+        return {
+            "data_sha256": self.sha256,
+            "turns": len(self.turns),
+            "tokens": self.tokens,
+            "supervised_tokens": sum(len(turn.answer) for turn in self.turns),
+            "shortened": self.shortened,
+            "dropped": self.dropped,
+        }
+
+    def describe(self) -> str:
+        """One line for people."""
+        return (
+            f"{len(self.turns):,} turns, {self.tokens:,} tokens in their prompts; "
+            f"{self.shortened} without their oldest rounds and {self.dropped} dropped as too long"
+        )
+
+
+def read_turns(path: str | Path, number: int | None = None, seed: int = 0) -> list[TextTurn]:
+    """Every turn of the train rows, or `number` of them drawn with equal chances.
+
+    Raises HaggleError naming file and row of a right answer that is none of the compact format, and
+    for a data set without a turn.
+    """
+    rng = random.Random(seed)
+    kept: list[TextTurn] = []
+    seen = 0
+    for where, row in located_rows(path, columns=["messages"]):
+        for turn in turns_in(messages_in(row, "messages", where), where):
+            seen += 1
+            if number is None or len(kept) < number:
+                kept.append(turn)
+            elif (place := rng.randrange(seen)) < number:
+                kept[place] = turn
+    if not kept:
+        raise HaggleError(
+            "holds no turn: no player's message with an answer behind it",
+            where=str(path),
+            hint="make a dataset with `haggle generate`",
+        )
+    return kept
+
+
+def turns_in(messages: Messages, where: str = "") -> list[TextTurn]:
+    """The turns of one dialogue. Raises HaggleError for an answer that cannot be read."""
+    procedure = load_procedure()
+    turns = []
+    for at in range(1, len(messages)):
+        if (messages[at - 1]["role"], messages[at]["role"]) != ("user", "assistant"):
+            continue
+        right = messages[at]["content"]
+        try:
+            decode_compact(right, procedure)
+        except WireError as error:
+            raise HaggleError(
+                f"messages[{at}] is no answer of the compact format: {error}",
+                where=where,
+                hint="rewards compare answers with it; generate with method astp-compact",
+            ) from None
+        turns.append(TextTurn(messages[:at], right))
+    return turns
+
+
+def item_names(prompt: Messages) -> list[str]:
+    """The items of the shop, from the price list in the system message."""
+    first = prompt[0]
+    return _PRICED.findall(first["content"]) if first["role"] == "system" else []
+
+
+def tokenize_turns(
+    turns: Iterable[TextTurn],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_length: int,
+    max_completion_length: int,
+) -> TurnData:
+    """Turns as serving would send them, byte for byte.
+
+    Where a prompt and `max_completion_length` tokens exceed `max_length`, the prompt's oldest
+    rounds are left out one by one; what is too long even so is dropped, and so is a turn whose
+    right answer is longer than an answer may be. Raises HaggleError when nothing is left.
+    """
+    marked_template(tokenizer)  # raises where training and serving would differ
+    family = tokenizer_family(tokenizer)
+    done: list[Turn] = []
+    shortened = dropped = longest = 0
+    digest = hashlib.sha256()
+
+    def ids(text: str) -> list[int]:
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    for turn in turns:
+        answer = [*ids(turn.right), end_of_turn(tokenizer)]
+        longest = max(longest, len(answer))
+        messages = turn.prompt
+        text = serving_prompt(tokenizer, messages, family)
+        prompt = ids(text)
+        while len(prompt) + max_completion_length > max_length and (
+            fewer := _without_oldest_round(messages)
+        ):
+            messages = fewer
+            text = serving_prompt(tokenizer, messages, family)
+            prompt = ids(text)
+        if len(prompt) + max_completion_length > max_length or len(answer) > max_completion_length:
+            dropped += 1
+            continue
+        shortened += messages is not turn.prompt
+        done.append(Turn(text, prompt, turn.right, answer, item_names(messages)))
+        digest.update(repr((prompt, turn.right)).encode())
+    if not done:
+        raise HaggleError(
+            f"no turn is left: the longest right answer has {longest} tokens and trainer."
+            f"max_completion_length is {max_completion_length}, prompts have what that leaves of "
+            f"max_length={max_length}",
+            hint="raise trainer.max_completion_length, or max_length",
+        )
+    return TurnData(done, shortened, dropped, digest.hexdigest())
+
+
+def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int:
+    """The token that ends an answer: the family's, else the tokenizer's own end of text."""
+    family = tokenizer_family(tokenizer)
+    number = tokenizer.eos_token_id
+    if family is not None:
+        number = tokenizer.convert_tokens_to_ids(family.end.strip())
+    assert isinstance(number, int)
+    return number
+
+
+def to_turn_columns(turns: Iterable[Turn]) -> dict[str, list[Any]]:
+    """The columns of TRL's GRPOTrainer: prompt (text), and what the rewards are told."""
+    turns = list(turns)
+    return {
+        "prompt": [turn.text for turn in turns],
+        "right": [turn.right for turn in turns],
+        "names": [turn.names for turn in turns],
+    }
