@@ -33,7 +33,7 @@ _ORDINALS = {"first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 
 _LAST = frozenset({"last", "latter", "final"})
 _LOW = frozenset("cheap cheaper cheapest".split())
 _HIGH = frozenset("dear dearer dearest pricier priciest costliest fanciest".split())
-_ONES = frozenset({"one", "ones"})
+_ONES = frozenset("one ones thing things item items".split())
 _UNITS = {
     word: number
     for number, word in enumerate(
@@ -105,7 +105,7 @@ class Linker:
         self._scores: dict[str, dict[str, tuple[float, bool]]] = {}
 
     def link(self, text: str, world: World, cart: Collection[str], shown: Iterable[str]) -> str:
-        """`text` with marks. `cart` holds item ids, `shown` the names shown last, in order."""
+        """`text` with marks. `cart` holds item ids, `shown` the names in view, in order."""
         pieces, at = [], 0
         for position, mark in self._marks(text, world, cart, tuple(shown)):
             told = mark if isinstance(mark, str) else " / ".join(map(_name, mark))
@@ -128,6 +128,7 @@ class Linker:
         known = [item for item in map(world.find, shown) if item is not None]
         near = {*cart, *(item.item_id for item in known)}
         cheaper: bool | None = None  # a superlative that the next mention is chosen by
+        loose: _Word | None = None  # a name's word that named nothing: "elven" before "sword"
         at = 0
         while at < len(words):
             number, used = _number(words[at:])
@@ -137,6 +138,9 @@ class Linker:
                 at += used
                 continue
             ids, used = self._mention(text, words[at:])
+            if used and loose is not None and self._of_others(loose, words[at], ids):
+                ids = []
+            loose = None
             if used:
                 items = _fitting([world.by_id[i] for i in ids if i in world.by_id], near, cheaper)
                 if items:
@@ -149,7 +153,13 @@ class Linker:
             if pointed is not None:
                 yield words[at + used - 1].end, [pointed]
             cheaper = _superlative(words, at, cheaper)
+            loose = words[at]
             at += max(1, used)
+
+    def _of_others(self, word: _Word, following: _Word, ids: Collection[str]) -> bool:
+        """Whether the word right before a mention belongs to the names of other items only."""
+        owners = self._vocabulary.get(singular(word.text), ())
+        return bool(owners) and following.start == word.end + 1 and not set(owners) & set(ids)
 
     def _mention(self, text: str, words: list[_Word]) -> tuple[list[str], int]:
         """The items that the longest run of words at the start can mean, and its length."""
@@ -204,7 +214,9 @@ class Linker:
 
     def _names_it(self, item_id: str, word: str, common: bool) -> bool:
         """Whether this word of a name can stand for the whole: nouns can, everyday words cannot."""
-        return self._heads[item_id] == word or not (common or item_id in self._known_only)
+        if item_id in self._known_only:
+            return self._heads[item_id] == word and not common
+        return self._heads[item_id] == word or not common
 
     def _score(self, word: str, *, exact: bool = False) -> dict[str, tuple[float, bool]]:
         """The items a word can belong to: how well, and whether it can name them by itself."""
@@ -295,7 +307,7 @@ def _pointed_at(
     used = 2 if followed else 1
     if word in _ORDINALS and (followed or alone) and _ORDINALS[word] < len(shown):
         return shown[_ORDINALS[word]], used
-    if word in _LAST and followed:
+    if word in _LAST and followed and the:
         return shown[-1], used
     return None, 0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from haggle import checks
+from haggle import checks, placeholders
 from haggle.consent import withholds
 from haggle.engine import Engine, Generation, GenerationRequest
 from haggle.errors import HaggleError, nearest
@@ -164,6 +164,9 @@ class Merchant:
             session.world, resolved.response
         ):
             repaired.append("review")
+            resolved = safe_line(session, resolved)
+        elif placeholders.repeated(proposal.say):  # "620 gold for 620 gold"
+            repaired.append("repetition")
             resolved = safe_line(session, resolved)
         return resolved, repaired
 

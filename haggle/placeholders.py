@@ -33,6 +33,12 @@ def used(text: str) -> set[str]:
     return {f"__{m[1] or m[2]}__" for m in _LOOSE.finditer(text)}
 
 
+def repeated(text: str) -> bool:
+    """Whether a placeholder stands twice: a slip of small models ("620 gold for 620 gold")."""
+    found = [match[1] or match[2] for match in _LOOSE.finditer(text)]
+    return len(set(found)) < len(found)
+
+
 def unfill(text: str, price: str | None) -> str:
     """Put the price placeholder back where a finished line states the total.
 

@@ -117,11 +117,19 @@ class Session:
         line = clean_utterance(utterance)
         if not self.method.links:
             return line
-        return self._links().link(without_marks(line), self.world, self.cart, self.shown)
+        return self._links().link(without_marks(line), self.world, self.cart, self._in_view())
 
     def named(self, utterance: str) -> frozenset[str]:
         """Ids of the items that a line names beyond doubt."""
-        return self._links().named(clean_utterance(utterance), self.world, self.cart, self.shown)
+        line = clean_utterance(utterance)
+        return self._links().named(line, self.world, self.cart, self._in_view())
+
+    def _in_view(self) -> tuple[str, ...]:
+        """The names that `the second one` counts: what was just shown, else what is in the cart."""
+        just_shown = self.procedure.states.get(self.state)
+        if self.cart and not (just_shown and just_shown.payload == "show"):
+            return tuple(self.world.by_id[i].item_name for i in self.cart)
+        return self.shown
 
     def _links(self) -> Linker:
         if self._linker is None:

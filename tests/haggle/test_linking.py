@@ -85,6 +85,13 @@ def test_everyday_words_are_no_names(said):
     assert link(said) == said
 
 
+def test_a_word_of_another_name_before_it_makes_it_another_thing():
+    assert link("a frost kettle") == "a frost kettle"
+    assert link("a frost, a kettle") == "a frost, a kettle {Copper Kettle}"
+    assert link("mana potion rope") == "mana potion {Mana Potion} rope {Sturdy Rope (20m)}"
+    assert link("an elven kettle") == "an elven kettle {Copper Kettle}"
+
+
 def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
     shown = ("Battle Axe", "Woodcutter's Axe")
     assert link("the cheaper one", shown=shown) == "the cheaper one {Woodcutter's Axe}"
@@ -119,6 +126,18 @@ def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
 )
 def test_spoken_numbers_are_told_in_digits(said, read):
     assert link(said) == read
+
+
+def test_behind_an_offer_the_second_one_is_counted_in_the_cart():
+    session = Session(WORLD)
+    session.settle("SHOW_ITEMS", {}, None)
+    session.shown = ("Copper Kettle", "Mana Potion")
+    assert session.heard("the second one") == "the second one {Mana Potion}"
+    session.settle("OFFER_SELL", {"heal": 2, "pick": 1}, None)
+    assert session.heard("drop the second one") == "drop the second one {Pickaxe}"
+    assert session.heard("every last one") == "every last one"
+    session.settle("SHOW_ITEMS", dict(session.cart), session.sale_price)
+    assert session.heard("the second one") == "the second one {Mana Potion}"
 
 
 def test_nothing_typed_can_pose_as_a_mark():

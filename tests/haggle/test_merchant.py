@@ -183,6 +183,15 @@ def test_a_review_that_does_not_say_what_is_sold_for_how_much_is_replaced(visit,
             assert "260" in turn.response.npc_dialogue
 
 
+def test_a_line_that_says_the_same_number_twice_is_replaced(visit):
+    for guard, own in (("off", True), ("state", False)):
+        customer = visit(guard)
+        customer.offer(["Sharp Axe", 2])
+        turn = customer.turn("NEGOTIATE", "__PRICE__ gold for __PRICE__ gold.", bid=250)
+        assert turn.response.npc_dialogue.startswith("For 2 Sharp Axes") is not own
+        assert ("repetition" in turn.proposed_failed) is not own
+
+
 def test_a_wrong_report_of_the_last_state_is_put_right_and_counted(visit):
     turn = visit("state").text('{"last":"NEGOTIATE","state":"CASUAL","say":"Hm."}')
     assert turn.reported_last == "NEGOTIATE" and turn.response.last_trade_context == ""
