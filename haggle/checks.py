@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterable
 
 from haggle.ledger import Cart, floor_price, total
+from haggle.numerals import TENS, UNITS
 from haggle.procedure import Procedure
 from haggle.response import MerchantResponse
 from haggle.world import World, counted
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_WORDS = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety "
-    "hundred thousand million"
-).split()
-_SPELLED = "|".join(_WORDS)
+_SPELLED = "|".join([*list(UNITS)[1:], *TENS, "hundred", "thousand", "million"])
 _TOLERANCE = 0.005
 _DIGIT = re.compile(r"\d")
 

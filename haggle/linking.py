@@ -21,6 +21,7 @@ from pathlib import Path
 import inflection
 from rapidfuzz.distance import OSA
 
+from haggle.numerals import UNITS, read_number
 from haggle.wire import UNLISTED
 from haggle.world import Item, World
 
@@ -34,21 +35,6 @@ _LAST = frozenset({"last", "latter", "final"})
 _LOW = frozenset("cheap cheaper cheapest".split())
 _HIGH = frozenset("dear dearer dearest pricier priciest costliest fanciest".split())
 _ONES = frozenset("one ones thing things item items".split())
-_UNITS = {
-    word: number
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split()
-    )
-}
-_TENS = {
-    word: 10 * number
-    for number, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
-    )
-}
-_SCALES = {"hundred": 100, "thousand": 1000, "grand": 1000, "dozen": 12, "score": 20}
-_KNOWN_BY_HEART = 12  # number words up to here need no mark
 
 
 @cache
@@ -131,7 +117,7 @@ class Linker:
         loose: _Word | None = None  # a name's word that named nothing: "elven" before "sword"
         at = 0
         while at < len(words):
-            number, used = _number(words[at:])
+            number, used = read_number([word.text for word in words[at:]])
             if used and not (cheaper is not None and words[at].text in _ONES):
                 if number:
                     yield words[at + used - 1].end, number
@@ -229,7 +215,7 @@ class Linker:
         return cached
 
     def _look_up(self, word: str, key: str) -> dict[str, tuple[float, bool]]:
-        if key in _HOLLOW or key in self._dull or word in _UNITS:
+        if key in _HOLLOW or key in self._dull or word in UNITS:
             return {}
         common = word in common_words() or key in common_words()
         direct = self._vocabulary.get(key) or self._vocabulary.get(word)
@@ -314,67 +300,3 @@ def _pointed_at(
 
 def _name(item: Item) -> str:
     return item.item_name if item.for_sale else UNLISTED + item.item_name
-
-
-def _number(words: list[_Word]) -> tuple[str, int]:
-    """A number in words at the start: its digits (empty when it needs no mark) and its length."""
-    first = words[0].text
-    if first[0].isdigit():
-        plain = first.rstrip("k").replace(",", "")
-        if plain == first:
-            return ("", 1) if not _scaled(words) else _spoken(words)
-        try:
-            value = float(plain) * (1000 if first.endswith("k") else 1)
-        except ValueError:
-            return "", 1
-        return f"{value:g}" if value < 1e6 else "", 1
-    if first == "half" and [w.text for w in words[1:3]] == ["a", "dozen"]:
-        return "6", 3
-    if first == "a" and len(words) > 1 and words[1].text in _SCALES and words[1].text != "score":
-        return _spoken(words)
-    return _spoken(words) if first in _UNITS or first in _TENS or first == "dozen" else ("", 0)
-
-
-def _scaled(words: list[_Word]) -> bool:
-    return len(words) > 1 and words[1].text in _SCALES and words[0].text.isdigit()
-
-
-def _spoken(words: list[_Word]) -> tuple[str, int]:
-    """The value of number words at the start, where it needs a mark, and how many there are."""
-    total = current = 0
-    used = 0
-    small = False  # a unit was just said: another one would begin a new number
-    for position, word in enumerate(words):
-        text = word.text
-        if text in _UNITS:
-            if small:
-                break
-            current += _UNITS[text]
-            small = True
-        elif text in _TENS:
-            if small and position == 1 and 0 < current < 10:  # two fifty
-                current *= 100
-            elif small or current % 100:
-                break
-            current += _TENS[text]
-            small = False
-        elif text.isdigit() and position == 0:
-            current, small = int(text), True
-        elif text in _SCALES and (position or text == "dozen"):
-            current = max(1, current) * _SCALES[text]
-            if _SCALES[text] == 1000:
-                total, current = total + current, 0
-            small = False
-        elif not (text == "a" and position == 0) and not (
-            text == "and"
-            and current >= 100
-            and position + 1 < len(words)
-            and words[position + 1].text in {**_UNITS, **_TENS}
-        ):
-            break
-        if text not in {"a", "and"}:
-            used = position + 1
-    value = total + current
-    if not used or (used == 1 and value <= _KNOWN_BY_HEART and words[0].text != "dozen"):
-        return "", used
-    return str(value), used

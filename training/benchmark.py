@@ -30,7 +30,7 @@ from training.data import (
     to_columns,
     tokenize,
 )
-from training.run import load_tokenizer
+from training.loading import load_tokenizer
 from training.sft import build_trainer
 
 if TYPE_CHECKING:

@@ -9,28 +9,17 @@ directory holds and how a run is resumed stands in `training.run`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.adapters import check_adapter
-from haggle.errors import HaggleError
 from haggle.models import BaseModel
 from training.config import DpoConfig, dpo_arguments
+from training.loading import check_start, lora_config, naming_lora_layers, starting_model
 from training.pairs import PairData, read_pairs, to_pair_columns, tokenize_pairs
-from training.run import (
-    METRICS_FILE,
-    TrainResult,
-    carry_out,
-    load_model,
-    lora_config,
-    naming_lora_layers,
-    start,
-)
+from training.run import METRICS_FILE, TrainResult, carry_out, start
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
     from training.pair_trainer import PairTrainer
     from training.trainer import Clock
@@ -60,18 +49,6 @@ def train(
     return carry_out(config, base, tokenizer, facts, arguments, build, resume, echo)
 
 
-def check_start(adapter: Path, base: BaseModel) -> str:
-    """The SHA-256 of an adapter's weights, when it belongs to the base; else raises HaggleError."""
-    if not adapter.is_dir():
-        raise HaggleError(
-            "no such adapter directory",
-            where=str(adapter),
-            hint="train one first, name another as `start_from`, or leave it out",
-        )
-    check_adapter(adapter, base)
-    return hashlib.sha256((adapter / "adapter_model.safetensors").read_bytes()).hexdigest()
-
-
 def build_trainer(
     config: DpoConfig,
     base: BaseModel,
@@ -91,20 +68,10 @@ def build_trainer(
     with naming_lora_layers():
         return PairTrainer(
             clock=clock,
-            model=_starting_model(config, base, arguments),
+            model=starting_model(config, base, arguments),
             args=arguments,
             train_dataset=datasets.Dataset.from_dict(to_pair_columns(data.pairs)),
             processing_class=tokenizer,
             peft_config=lora_config(config) if new_adapter else None,
             callbacks=[RunLog(config.output_dir / METRICS_FILE, clock)],
         )
-
-
-def _starting_model(config: DpoConfig, base: BaseModel, arguments: Any) -> PreTrainedModel:
-    """The base model, with the adapter to go on from where there is one."""
-    model = load_model(config, base, arguments)
-    if config.start_from is None:
-        return model
-    from peft import PeftModel
-
-    return PeftModel.from_pretrained(model, config.start_from, is_trainable=True)

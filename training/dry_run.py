@@ -26,9 +26,9 @@ from training.checkpoints import last_checkpoint
 from training.config import AnyConfig, DpoConfig, GrpoConfig, trainer_defaults
 from training.data import IGNORED, TokenizedData, read_dialogues, tokenize
 from training.estimate import estimate
+from training.loading import load_model, load_tokenizer
 from training.pairs import PairData, TextPair, read_pairs, tokenize_pairs
 from training.quantization import check_quantization
-from training.run import load_model, load_tokenizer
 from training.templates import Messages
 from training.turn_data import TurnData, tokenize_turns, turns_in
 

@@ -154,7 +154,7 @@ def _meta_model(config: RunSettings, shape: Mapping[str, Any]) -> Any:
     from transformers import AutoModelForCausalLM
 
     from training import attention
-    from training.run import lora_config
+    from training.loading import lora_config
 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(

@@ -16,21 +16,13 @@ from typing import TYPE_CHECKING, Any
 from haggle.errors import HaggleError
 from haggle.models import BaseModel
 from training.config import GrpoConfig, grpo_arguments
-from training.dpo import check_start
+from training.loading import check_start, lora_config, naming_lora_layers, starting_model
 from training.rewards import reward_functions
-from training.run import (
-    METRICS_FILE,
-    TrainResult,
-    carry_out,
-    load_model,
-    lora_config,
-    naming_lora_layers,
-    start,
-)
+from training.run import METRICS_FILE, TrainResult, carry_out, start
 from training.turn_data import TurnData, read_turns, to_turn_columns, tokenize_turns
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
     from training.group_trainer import GroupTrainer
     from training.trainer import Clock
@@ -97,7 +89,7 @@ def build_trainer(
         return GroupTrainer(
             clock=clock,
             lengths=[len(turn.prompt) for turn in data.turns],
-            model=_starting_model(config, base, arguments),
+            model=starting_model(config, base, arguments),
             reward_funcs=reward_functions(),
             args=arguments,
             train_dataset=datasets.Dataset.from_dict(to_turn_columns(data.turns)),
@@ -105,13 +97,3 @@ def build_trainer(
             peft_config=lora_config(config) if new_adapter else None,
             callbacks=[RunLog(config.output_dir / METRICS_FILE, clock)],
         )
-
-
-def _starting_model(config: GrpoConfig, base: BaseModel, arguments: Any) -> PreTrainedModel:
-    """The base model, with the adapter to go on from where there is one."""
-    model = load_model(config, base, arguments)
-    if config.start_from is None:
-        return model
-    from peft import PeftModel
-
-    return PeftModel.from_pretrained(model, config.start_from, is_trainable=True)

@@ -129,7 +129,7 @@ def tokenize_pairs(
     for text in pairs:
         prompt = text.prompt
         pair = encode_pair(prompt, text, tokenizer, template)
-        while pair.length > max_length and (fewer := _without_oldest_round(prompt)):
+        while pair.length > max_length and (fewer := without_oldest_round(prompt)):
             prompt = fewer
             pair = encode_pair(prompt, text, tokenizer, template)
         if pair.length > max_length:
@@ -175,7 +175,7 @@ def _split(
     return ids[:start], ids[start:end]
 
 
-def _without_oldest_round(prompt: Messages) -> Messages | None:
+def without_oldest_round(prompt: Messages) -> Messages | None:
     """The prompt without its oldest player line and answer; None when it has but one line."""
     first = 1 if prompt[0]["role"] == "system" else 0
     following = (i for i in range(first + 1, len(prompt)) if prompt[i]["role"] == "user")

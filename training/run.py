@@ -7,8 +7,7 @@ result.json, curves.png and curves.html.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -38,13 +37,12 @@ from training.heldout import (
     out_of_patience,
     read_held_out,
 )
-from training.quantization import check_quantization, loading_arguments
-from training.templates import servable_template
+from training.loading import load_tokenizer
+from training.quantization import check_quantization
 from training.weights import in_bf16, save_model_bf16
 
 if TYPE_CHECKING:
-    from peft import LoraConfig
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
     from training.trainer import BoundedTrainer, Clock
 
@@ -167,65 +165,6 @@ def carry_out(
         except HaggleError as error:  # the run itself is saved
             echo(f"No curves: {error}")
     return result
-
-
-def load_tokenizer(base: BaseModel) -> PreTrainedTokenizerBase:
-    """The base model's tokenizer, with a padding token and a chat template that others can serve
-    what is trained with."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(base.path)
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    if (template := servable_template(tokenizer)) is not None:
-        tokenizer.chat_template = template
-    return tokenizer
-
-
-def load_model(config: RunSettings, base: BaseModel, arguments: Any) -> PreTrainedModel:
-    """The base model in the type and with the attention that a run trains it with."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    from training import attention
-
-    # Weights that are trained stay in float32: bf16 would round small updates away.
-    frozen_bf16 = arguments.bf16 and not config.full_finetuning
-    kind = AutoConfig.from_pretrained(base.path).model_type
-    blocked = arguments.use_cpu and kind in attention.ARCHITECTURES
-    return AutoModelForCausalLM.from_pretrained(
-        base.path,
-        dtype=torch.bfloat16 if frozen_bf16 else torch.float32,
-        attn_implementation=attention.register() if blocked else None,
-        **loading_arguments(config, arguments.bf16),
-    )
-
-
-def lora_config(config: RunSettings) -> LoraConfig:
-    """The run's LoRA settings as PEFT takes them."""
-    from peft import LoraConfig
-
-    modules = config.lora.target_modules
-    return LoraConfig(
-        task_type="CAUSAL_LM",
-        r=config.lora.r,
-        lora_alpha=config.lora.alpha,
-        lora_dropout=config.lora.dropout,
-        target_modules=modules if isinstance(modules, str) else list(modules),
-    )
-
-
-@contextmanager
-def naming_lora_layers() -> Iterator[None]:
-    """Say in words for people that the base lacks the layers which are to get adapters."""
-    try:
-        yield
-    except ValueError as error:
-        if "target modules" in str(error).lower():
-            raise HaggleError(
-                f"lora.target_modules: {error}", hint="use 'all-linear' or names of linear layers"
-            ) from None
-        raise
 
 
 def _facts(base: BaseModel) -> dict[str, Any]:

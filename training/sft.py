@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any
 from haggle.models import BaseModel
 from training.config import TrainConfig, sft_arguments
 from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
-from training.run import (
-    METRICS_FILE,
-    TrainResult,
-    carry_out,
-    load_model,
-    lora_config,
-    naming_lora_layers,
-    start,
-)
+from training.loading import load_model, lora_config, naming_lora_layers
+from training.run import METRICS_FILE, TrainResult, carry_out, start
 from training.weights import load_adapter
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from haggle.errors import HaggleError
 from haggle.procedure import load_procedure
 from haggle.wire import WireError, decode_compact
 from training.data import messages_in
-from training.pairs import _without_oldest_round
+from training.pairs import without_oldest_round
 from training.templates import Messages, marked_template, serving_prompt
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def tokenize_turns(
         text = serving_prompt(tokenizer, messages, family)
         prompt = ids(text)
         while len(prompt) + max_completion_length > max_length and (
-            fewer := _without_oldest_round(messages)
+            fewer := without_oldest_round(messages)
         ):
             messages = fewer
             text = serving_prompt(tokenizer, messages, family)

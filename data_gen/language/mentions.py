@@ -11,13 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from data_gen.worlds import Shop, last_word
 from data_gen.worlds import words as words_of
+from haggle.numerals import TENS, UNITS
 from haggle.world import listed, plural_name
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()  # fmt: skip
-_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = list(UNITS)
+_TENS = ["zero", "ten", *TENS]
 ORDINALS = ("first", "second", "third", "fourth", "fifth")
 NICKNAME, PARTIAL = 0.25, 0.2
 

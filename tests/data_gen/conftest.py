@@ -14,8 +14,10 @@ import pytest
 import yaml
 
 from data_gen.config import DataConfig
-from data_gen.generate import generate
+from data_gen.corpus_io import corpus_rows
+from data_gen.generate import generate, make_dialogue, to_row
 from data_gen.teachers.config import TeacherConfig
+from haggle.storage import write_jsonl
 
 
 @pytest.fixture(scope="session")
@@ -94,3 +96,16 @@ def full_after() -> Callable[[int, Callable[..., Any]], Callable[..., Any]]:
         return torn
 
     return limited
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small data set of the generator, with test dialogues and two copies of some corpus."""
+    out = tmp_path_factory.mktemp("made") / "small"
+    config = DataConfig(train=40, test=10)
+    corpus = [r for r, _ in zip(corpus_rows("train"), range(6), strict=False)]
+    train = [to_row(*make_dialogue(config, "train", index)) for index in range(40)]
+    test = [to_row(*make_dialogue(config, "test", index)) for index in range(10)]
+    write_jsonl(out / "train.jsonl", [*train, *corpus, *corpus])
+    write_jsonl(out / "test.jsonl", test)
+    return out

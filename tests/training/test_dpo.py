@@ -19,9 +19,10 @@ from haggle.storage import read_jsonl
 from training import dpo
 from training.config import DpoConfig, LoraSettings
 from training.dpo import build_trainer
+from training.loading import load_tokenizer
 from training.pair_trainer import PairTrainer
 from training.pairs import read_pairs, tokenize_pairs
-from training.run import load_tokenizer, train
+from training.run import train
 from training.trainer import Clock, causal_model
 
 STEPS = 8

@@ -20,8 +20,9 @@ from training import attention, group_trainer, grpo
 from training.config import EvaluationSettings, GrpoConfig, LoraSettings, grpo_arguments
 from training.group_rollout import answer_logits, pack_group, sample_groups
 from training.group_trainer import GroupSampler, GroupTrainer
+from training.loading import load_tokenizer
 from training.rewards import REWARDS
-from training.run import load_tokenizer, train
+from training.run import train
 from training.trainer import Clock, causal_model
 from training.turn_data import read_turns, tokenize_turns
 

@@ -26,7 +26,8 @@ from training.config import (
 )
 from training.data import read_dialogues, tokenize
 from training.heldout import answer, draw, read_held_out, score
-from training.run import load_tokenizer, train
+from training.loading import load_tokenizer
+from training.run import train
 from training.sft import build_trainer
 from training.trainer import Clock, DialogueTrainer, causal_model
 

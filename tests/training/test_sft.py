@@ -20,7 +20,7 @@ from training import sft
 from training.checkpoints import last_checkpoint
 from training.config import LoraSettings, TrainConfig
 from training.data import Collator, read_dialogues, to_columns, tokenize
-from training.run import load_tokenizer
+from training.loading import load_tokenizer
 from training.sft import build_trainer, train
 from training.trainer import Clock, DialogueTrainer, supervised_log_probs
 
