@@ -29,7 +29,7 @@ from data_gen.language.phrasebook import SPLITS, Split
 from haggle import __version__
 from haggle.chat_template import neutralise_markup
 from haggle.config import Record, claim_directory, load_config, parse
-from haggle.dataset import shard_name
+from haggle.dataset import dataset_files, shard_name
 from haggle.errors import HaggleError
 from haggle.records import SCHEMA_VERSION
 from haggle.storage import atomic_path, read_json, write_json
@@ -127,6 +127,10 @@ def make_preferences(
                 hint="make it with `haggle generate`, then name its directory as `dataset`",
             )
         needs_compact(config.data.method, "data.method")
+    else:
+        for split, count in (("train", config.train), ("test", config.test)):
+            if count:  # told before anything is written to `out`
+                dataset_files(config.dataset, split)
     claim_directory(out, config, "pairs of another config")
     if (out / "summary.json").exists():
         return dict(read_json(out / "summary.json"))
