@@ -19,6 +19,7 @@ from pydantic import Field
 
 from data_gen.language.phrasebook import Split
 from haggle.config import Record, load_config
+from haggle.edits import shortened
 from haggle.engine import Generation
 from haggle.errors import HaggleError, nearest
 from haggle.merchant import Merchant
@@ -149,7 +150,7 @@ def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) ->
         show=tuple(turn.show) if turn.show is not None else None,
         bid=turn.bid,
     )
-    raw = encode_compact(proposal, procedure)
+    raw = encode_compact(shortened(session, turn.player, proposal), procedure)
     record = merchant.complete(session, turn.player, Generation(raw))
     if record.failed or record.interventions or record.proposed_failed:
         raise HaggleError(

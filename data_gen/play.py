@@ -10,6 +10,7 @@ from data_gen.language.phrasebook import Split
 from data_gen.players.scripted import ScriptedPlayer, sample_profile
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
+from haggle.edits import shortened
 from haggle.engine import Generation, Message
 from haggle.merchant import Merchant
 from haggle.methods import Method
@@ -115,6 +116,7 @@ def play_oracle(play: Play, merchant: Merchant) -> Dialogue:
     """Play a dialogue to its end with the oracle as the merchant."""
     while (text := play.next_line()) is not None:
         goal = play.goal()
-        answer = encode_compact(play.oracle, play.session.procedure)
+        proposal = shortened(play.session, text, play.oracle)
+        answer = encode_compact(proposal, play.session.procedure)
         play.add(merchant.complete(play.session, text, Generation(answer)), goal)
     return play.dialogue(merchant)

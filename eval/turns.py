@@ -100,9 +100,11 @@ def run_turns(
         finally:
             meter.keep()
         for turn, answer in zip(group, answers, strict=True):
-            verdict = agreement(turn["right"], answer.text)
+            line = turn["messages"][-1]["content"]
+            verdict = agreement(turn["right"], answer.text, line=line)
             labels = {key: turn[key] for key in ("id", "player", "right", *GROUPS)}
             record = labels | {
+                "note": line.partition("\n")[0],
                 "answer": answer.text,
                 "joint": verdict.joint,
                 **asdict(verdict),

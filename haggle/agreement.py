@@ -6,9 +6,12 @@ training (held-out accuracy), evaluation over data sets and rewards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+from haggle.edits import whole
 from haggle.procedure import Procedure, load_procedure
+from haggle.prompting import noted_cart
 from haggle.wire import UNLISTED, Proposal, Quantity, WireError, decode_compact, is_strict_json
 from haggle.world import normalise
 
@@ -35,14 +38,21 @@ class Agreement:
         return self.state and self.cart is not False
 
 
-def agreement(right: str, answer: str, procedure: Procedure | None = None) -> Agreement:
-    """Compare an answer with the right one. Raises WireError when the right one is unreadable."""
+def agreement(
+    right: str, answer: str, procedure: Procedure | None = None, line: str = ""
+) -> Agreement:
+    """Compare an answer with the right one. Raises WireError when the right one is unreadable.
+
+    `line` is the user message that was answered: its ledger note says what a change starts from,
+    so that a change and the whole cart it leads to are the same.
+    """
     procedure = procedure or load_procedure()
-    gold = decode_compact(right, procedure)
+    before = noted_cart(line)
+    gold = _settled(decode_compact(right, procedure), before, procedure)
     carries_cart = gold.cart is not None
     carries_bid = procedure.state(gold.state).payload == "bid"
     try:
-        given = decode_compact(answer, procedure)
+        given = _settled(decode_compact(answer, procedure), before, procedure)
     except WireError:
         return Agreement(
             False, False, False, False if carries_cart else None, False if carries_bid else None
@@ -60,6 +70,17 @@ def agreement(right: str, answer: str, procedure: Procedure | None = None) -> Ag
         cart=cart,
         bid=(state and given.bid == gold.bid) if carries_bid else None,
     )
+
+
+def _settled(proposal: Proposal, before: Mapping[str, int], procedure: Procedure) -> Proposal:
+    """The proposal with its cart whole, and in the state that code makes of it: a cart of nothing
+    that is listed is no offer."""
+    if procedure.state(proposal.state).payload != "cart":
+        return proposal
+    cart = whole(before, proposal)
+    if cart and not before and all(name.startswith(UNLISTED) for name, _ in cart):
+        return replace(proposal, state=procedure.fallback, cart=None, change=None)
+    return replace(proposal, cart=cart, change=None)
 
 
 def _lines(proposal: Proposal) -> Lines:

@@ -13,6 +13,7 @@ from haggle import checks, placeholders
 from haggle.consent import withholds
 from haggle.engine import Engine, Generation, GenerationRequest
 from haggle.errors import HaggleError, nearest
+from haggle.procedure import State
 from haggle.records import TurnRecord, Usage
 from haggle.resolve import Resolved, degraded, resolve, safe_line
 from haggle.session import Session, answer_text
@@ -213,6 +214,10 @@ def _demoted(session: Session, proposal: Proposal) -> Proposal | None:
     return None
 
 
+def _shape(name: str, state: State, changes: bool) -> StateShape:
+    return StateShape(name, state.payload, state.may_clear, changes and state.payload == "cart")
+
+
 def constraint_for(session: Session, guard: Guard) -> WireConstraint | None:
     """What the engine may produce in this turn under a guard level; None with the guard off."""
     if guard == "off":
@@ -225,8 +230,9 @@ def constraint_for(session: Session, guard: Guard) -> WireConstraint | None:
     else:
         states = list(procedure.states)
         last = (procedure.start, *procedure.tracked)
+    changes = method.changes and (guard == "schema" or bool(session.cart))
     shapes = tuple(
-        StateShape(name, procedure.states[name].payload, procedure.states[name].may_clear)
+        _shape(name, procedure.states[name], changes)
         for name in states
         if names or procedure.states[name].payload != "show"
     )

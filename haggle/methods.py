@@ -15,7 +15,8 @@ class Method:
 
     `elements` are ASTP's design elements 1 (state definitions), 2 (transition conditions),
     3 (identify the previous state), 4 (report it). `placeholders`: where totals are filled by
-    code, `offer` (the papers) or `every` priced state (ours) or `none`.
+    code, `offer` (the papers) or `every` priced state (ours) or `none`. `links`: names in the
+    player's line are marked. `changes`: a cart that is changed is said as a change, not as a whole.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Method:
     source: str
     think: bool = False
     links: bool = False
+    changes: bool = False
 
 
 _BASELINE1 = Method(
@@ -57,7 +59,8 @@ METHODS: dict[str, Method] = {
             _BARE,
             name="astp-compact",
             links=True,
-            source="ASTP, Listing 5, in the compact wire format, names of the line linked",
+            changes=True,
+            source="ASTP, Listing 5, in the compact wire format, names linked, carts as changes",
         ),
     )
 }

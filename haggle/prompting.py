@@ -62,6 +62,18 @@ def ledger_note(world: World, cart: Cart, sale_price: float | None) -> str:
     return f"cart {lines} price {money(sale_price or 0)}"
 
 
+def noted_cart(message: str) -> dict[str, int]:
+    """The cart that the ledger note of a user message states, by the items' names."""
+    note = message.partition("\n")[0]
+    if not note.startswith("cart ["):
+        return {}
+    try:
+        lines, _ = json.JSONDecoder().raw_decode(note.removeprefix("cart "))
+        return {str(name): int(number) for name, number in lines}
+    except (ValueError, TypeError):
+        return {}
+
+
 def player_message(note: str, utterance: str) -> str:
     """A user message of the compact prompt: ledger note, then the player's line."""
     return f"{note}\nplayer: {utterance}"

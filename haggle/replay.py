@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from haggle.config import Record
+from haggle.edits import shortened
 from haggle.errors import HaggleError, nearest
 from haggle.ledger import total
 from haggle.placeholders import unfill
@@ -73,6 +74,7 @@ def replay(session: Session, exchange: PastExchange) -> None:
         show=tuple(names.values()) if state.payload == "show" else None,
         bid=bid_in(exchange.player) if state.payload == "bid" else None,
     )
+    proposal = shortened(session, exchange.player, proposal)
     session.record(exchange.player, answer_text(session, proposal, _response(session, npc, names)))
     session.settle(npc.state, cart, price)
     if state.payload == "show":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from haggle import checks, placeholders
 from haggle.config import Record, load_config
+from haggle.edits import carried_out
 from haggle.ledger import (
     Cart,
     Note,
@@ -74,13 +75,14 @@ def resolve(session: Session, proposal: Proposal, *, guarded: bool) -> Resolved:
     notes: tuple[Note, ...] = ()
     interventions: list[str] = []
     if state.payload == "cart":
-        asked, notes = resolve_cart(world, proposal.cart or ())
+        asked, notes = resolve_cart(world, carried_out(session, proposal))
         if asked or not notes:
             if asked != cart:
                 sale_price = total(world, asked) if asked else None
             cart = asked
         if not cart:
-            proposal = replace(proposal, state=procedure.fallback, cart=())
+            cleared = () if session.cart else None
+            proposal = replace(proposal, state=procedure.fallback, cart=cleared, change=None)
             interventions.append("empty_cart")
     elif state.payload == "show":
         shown = _sellable(world, proposal.show or ())

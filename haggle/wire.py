@@ -17,11 +17,13 @@ from haggle.procedure import Payload, Procedure
 WireName = Literal["compact", "full"]
 Share = Literal["all", "half"]
 Quantity = int | Share
+Step = int | str  # what becomes of a line: a number, "+3", "-3", "x2", "all", "half"
 Bid = int | str | None
 UNLISTED = "?"
 MAX_LINES = 12
 MAX_SHOWN = 8
 LIMIT = 1e15  # no amount or quantity goes beyond, whatever a model writes
+STEP_TEXT = re.compile(r"[+-][1-9]\d{0,3}|x[2-9]|all|half")
 BID_TEXT = re.compile(r"(?P<percent>\d{1,2})%|-(?P<off>\d{1,6})|(?P<each>\d{1,6}) each")
 
 
@@ -49,11 +51,13 @@ class StateShape:
     """One state that may be answered and what its answer carries.
 
     With `may_clear`, the compact answer may carry `"cart":[]` before `say`: all is called off.
+    With `may_change`, it may carry `"change":[...]` in place of a cart: what becomes of some lines.
     """
 
     name: str
     payload: Payload | None
     may_clear: bool = False
+    may_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,17 @@ class Proposal:
     """What the model proposes for this turn, before code resolves it against the ledger.
 
     `cart` and `show` name items as the model wrote them; an empty cart empties the ledger's, None
-    leaves it. `stated_*` are totals the model itself
-    stated (full format only): a number, the placeholder text, or None.
+    leaves it. `change` says what becomes of single lines of the ledger's cart, which stands
+    otherwise; a proposal has a cart or a change (`haggle.edits` tells one from the other).
+    `stated_*` are totals the model itself stated (full format only): a number, the placeholder
+    text, or None.
     """
 
     last: str
     state: str
     say: str
     cart: tuple[tuple[str, Quantity], ...] | None = None
+    change: tuple[tuple[str, Step], ...] | None = None
     show: tuple[str, ...] | None = None
     bid: Bid = None
     stated_original: float | str | None = None
@@ -104,7 +111,9 @@ def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
     payload = procedure.state(proposal.state).payload
     if payload == "show":
         record["show"] = list(proposal.show or ())
-    if payload == "cart" or (proposal.cart is not None and not proposal.cart):
+    if payload == "cart" and proposal.change is not None:
+        record["change"] = [list(line) for line in proposal.change]
+    elif payload == "cart" or (proposal.cart is not None and not proposal.cart):
         record["cart"] = [list(line) for line in proposal.cart or ()]
     if payload == "bid":
         record["bid"] = proposal.bid
@@ -162,17 +171,22 @@ def _quantity(value: Any) -> Quantity:
 def decode_compact(text: str, procedure: Procedure) -> Proposal:
     """Decode a compact answer. Raises WireError saying what is wrong with it."""
     data = _object(text)
-    unknown = set(data) - {"last", "state", "cart", "bid", "show", "say"}
+    unknown = set(data) - {"last", "state", "cart", "change", "bid", "show", "say"}
     if unknown:
         raise WireError(f"unknown field {sorted(unknown)[0]!r}")
     state = _text(data, "state")
     if state not in procedure.states:
         raise WireError(f"unknown state {state!r}")
     payload = procedure.states[state].payload
-    if payload in {"cart", "show"} and not isinstance(data.get(payload), list):
-        raise WireError(f"state {state} needs the list {payload!r}")
-    cart = show = None
-    if payload == "cart":
+    carried: str | None = payload
+    if payload == "cart" and "change" in data and "cart" not in data:
+        carried = "change"
+    if carried in {"cart", "change", "show"} and not isinstance(data.get(carried), list):
+        raise WireError(f"state {state} needs the list {carried!r}")
+    cart = show = change = None
+    if carried == "change":
+        change = tuple(_change_line(line) for line in data["change"])
+    elif payload == "cart":
         cart = tuple(_cart_line(line) for line in data["cart"])
     elif data.get("cart") == [] and procedure.states[state].may_clear:
         cart = ()
@@ -189,8 +203,17 @@ def decode_compact(text: str, procedure: Procedure) -> Proposal:
         raise WireError(f"bid {bid!r} is no number")
     return Proposal(
         last=_text(data, "last", ""), state=state, say=_text(data, "say"),
-        cart=cart, show=show, bid=bid,
+        cart=cart, change=change, show=show, bid=bid,
     )  # fmt: skip
+
+
+def _change_line(line: Any) -> tuple[str, Step]:
+    if not (isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)):
+        raise WireError(f"change {line!r} is not [item name, what becomes of it]")
+    name, step = line
+    if isinstance(step, str) and STEP_TEXT.fullmatch(step):
+        return name, step
+    return name, _quantity(step)
 
 
 def _cart_line(line: Any) -> tuple[str, Quantity]:

@@ -101,6 +101,15 @@ BID = OneOf(
     "bid",
 )
 QUANTITY = OneOf((_number(4), Text('"all"'), Text('"half"')), "quantity")
+STEP = OneOf(
+    (
+        *QUANTITY.parts,
+        Text("0"),
+        _quoted(Join((OneOf((Text("+"), Text("-"))), _number(4)))),
+        _quoted(Join((Text("x"), Chars((("2", "9"),))))),
+    ),
+    "step",
+)
 
 
 def _show(names: tuple[str, ...], bounded: bool) -> Node:
@@ -108,13 +117,20 @@ def _show(names: tuple[str, ...], bounded: bool) -> Node:
     return Join((Text('"show":'), shown if names else Text("[]"), Text(",")))
 
 
-def _cart(names: tuple[str, ...], bounded: bool) -> Node:
+def _cart(names: tuple[str, ...], bounded: bool, may_change: bool) -> Node:
     words = Times(SPOKEN, 1, UNLISTED_CHARACTERS if bounded else None)
     unlisted = _quoted(Join((Text(UNLISTED), words)))
     name = OneOf((_labels(names, "item"), unlisted) if names else (unlisted,), "wanted")
-    line = OneOf((Join((Text("["), name, Text(","), QUANTITY, Text("]"))),), "line")
-    lines = _list(line, 0, MAX_LINES if bounded else None)
-    return Join((Text('"cart":'), lines, Text(",")))
+    most = MAX_LINES if bounded else None
+
+    def lines(number: OneOf, rule: str) -> Node:
+        line = OneOf((Join((Text("["), name, Text(","), number, Text("]"))),), rule)
+        return Join((_list(line, 0, most), Text(",")))
+
+    cart = Join((Text('"cart":'), lines(QUANTITY, "line")))
+    if not may_change:
+        return cart
+    return OneOf((cart, Join((Text('"change":'), lines(STEP, "changed")))))
 
 
 def _payload(shape: StateShape, names: tuple[str, ...], bounded: bool) -> Node:
@@ -123,7 +139,7 @@ def _payload(shape: StateShape, names: tuple[str, ...], bounded: bool) -> Node:
     if shape.payload == "show":
         parts.append(_show(names, bounded))
     if shape.payload == "cart":
-        parts.append(_cart(names, bounded))
+        parts.append(_cart(names, bounded, shape.may_change))
     elif shape.may_clear:
         parts.append(Times(Text('"cart":[],'), 0, 1))
     if shape.payload == "bid":

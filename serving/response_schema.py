@@ -18,6 +18,7 @@ from serving.grammar import CACHED, UNLISTED_CHARACTERS, closed, to_json_schema
 
 UNLISTED_PATTERN = rf'^[?][^"\\\n\r\t]{{1,{UNLISTED_CHARACTERS}}}$'
 BID_PATTERN = "^([1-9][0-9]?%|-[1-9][0-9]{0,5}|[1-9][0-9]{0,5} each)$"
+STEP_PATTERN = "^([+-][1-9][0-9]{0,3}|x[2-9])$"
 NO_CART = {"type": "array", "items": {"type": "string"}, "maxItems": 0}
 
 
@@ -58,17 +59,26 @@ def _payloads(shape: StateShape, names: tuple[str, ...]) -> list[dict[str, Any]]
         shown = {"type": "array", "items": _one_of(names), "minItems": 1, "maxItems": MAX_SHOWN}
         return [{"show": shown if names else NO_CART}]
     if shape.payload == "cart":
-        return [{"cart": {"type": "array", "items": _line(names), "maxItems": MAX_LINES}}]
+        carried = [{"cart": _lines(names, _quantity())}]
+        return [*carried, {"change": _lines(names, _step())}] if shape.may_change else carried
     payload = {"bid": _bid()} if shape.payload == "bid" else {}
     return [payload, {"cart": NO_CART} | payload] if shape.may_clear else [payload]
 
 
-def _line(names: tuple[str, ...]) -> dict[str, Any]:
+def _lines(names: tuple[str, ...], number: dict[str, Any]) -> dict[str, Any]:
     unlisted = {"type": "string", "pattern": UNLISTED_PATTERN}
     name = {"anyOf": [_one_of(names), unlisted]} if names else unlisted
-    whole = {"type": "integer", "minimum": 1, "maximum": 9999}
-    quantity = {"anyOf": [whole, _one_of(("all", "half"))]}
-    return {"type": "array", "prefixItems": [name, quantity], "minItems": 2, "maxItems": 2}
+    line = {"type": "array", "prefixItems": [name, number], "minItems": 2, "maxItems": 2}
+    return {"type": "array", "items": line, "maxItems": MAX_LINES}
+
+
+def _quantity(least: int = 1) -> dict[str, Any]:
+    whole = {"type": "integer", "minimum": least, "maximum": 9999}
+    return {"anyOf": [whole, _one_of(("all", "half"))]}
+
+
+def _step() -> dict[str, Any]:
+    return {"anyOf": [*_quantity(0)["anyOf"], {"type": "string", "pattern": STEP_PATTERN}]}
 
 
 def _bid() -> dict[str, Any]:

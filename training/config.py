@@ -259,10 +259,13 @@ def sft_arguments(config: TrainConfig) -> SFTConfig:
 
 
 def dpo_arguments(config: DpoConfig) -> DPOConfig:
-    """The DPOConfig of a run. Raises HaggleError for values that TRL refuses."""
+    """The DPOConfig of a run. Raises HaggleError for values that TRL refuses.
+
+    TRL's own limit, 1,024 tokens, would cut answers off that `training.pairs` has let through.
+    """
     from trl import DPOConfig
 
-    return _arguments(DPOConfig, config, {})
+    return _arguments(DPOConfig, config, {"max_length": config.max_length})
 
 
 def grpo_arguments(config: GrpoConfig) -> GRPOConfig:

@@ -40,6 +40,7 @@ class Turn:
 
     prompt: list[int]
     right: str
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ def read_held_out(config: RunSettings, tokenizer: PreTrainedTokenizerBase) -> He
                 hint="generate the data set with method astp-compact, or leave evaluation out",
             ) from None
         text = serving_prompt(tokenizer, messages[:at], family)
-        turns.append(Turn(list(tokenizer(text, add_special_tokens=False)["input_ids"]), right))
+        ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
+        turns.append(Turn(ids, right, messages[at - 1]["content"]))
     if not turns:
         raise HaggleError("evaluation: no turn to answer", where=str(source))
     ends = {tokenizer.eos_token_id}

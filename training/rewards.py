@@ -62,17 +62,18 @@ class Judged:
     procedure: Procedure
 
 
-def judge(answer: str, right: str, names: Sequence[str] = ()) -> Judged:
+def judge(answer: str, right: str, names: Sequence[str] = (), line: str = "") -> Judged:
     """Read an answer of the compact format against the right one.
 
-    `names` are those of the shop's items, which may be spoken although they hold digits. Raises
-    WireError when the right answer is unreadable.
+    `names` are those of the shop's items, which may be spoken although they hold digits; `line` is
+    the user message, which says what a change of the cart starts from. Raises WireError when the
+    right answer is unreadable.
     """
-    return _judge(answer, right, tuple(names))
+    return _judge(answer, right, tuple(names), line)
 
 
 @lru_cache(maxsize=4096)  # each reward asks for the same one
-def _judge(answer: str, right: str, names: tuple[str, ...]) -> Judged:
+def _judge(answer: str, right: str, names: tuple[str, ...], line: str) -> Judged:
     procedure = load_procedure()
     given: Proposal | None
     try:
@@ -83,7 +84,7 @@ def _judge(answer: str, right: str, names: tuple[str, ...]) -> Judged:
     if given is None:
         agrees = Agreement(valid=False, last=False, state=False, cart=False, bid=False)
     else:
-        agrees = agreement(right, answer, procedure)
+        agrees = agreement(right, answer, procedure, line)
     return Judged(answer, gold, given, agrees, names, procedure)
 
 
@@ -148,18 +149,24 @@ REWARDS: dict[str, Callable[[Judged], float | None]] = {
 }
 
 
-def rewards(answer: str, right: str, names: Sequence[str] = ()) -> dict[str, float | None]:
+def rewards(
+    answer: str, right: str, names: Sequence[str] = (), line: str = ""
+) -> dict[str, float | None]:
     """Each reward of an answer by its name; None where it has nothing to look at."""
-    judged = judge(answer, right, names)
+    judged = judge(answer, right, names, line)
     return {name: reward(judged) for name, reward in REWARDS.items()}
 
 
 def total(
-    answer: str, right: str, names: Sequence[str] = (), weights: RewardWeights | None = None
+    answer: str,
+    right: str,
+    names: Sequence[str] = (),
+    weights: RewardWeights | None = None,
+    line: str = "",
 ) -> float:
     """The weighed sum of an answer's rewards, as the trainer takes it."""
     counts = (weights or RewardWeights()).model_dump()
-    found = rewards(answer, right, names)
+    found = rewards(answer, right, names, line)
     return sum(counts[name] * value for name, value in found.items() if value is not None)
 
 
@@ -170,9 +177,13 @@ def reward_functions() -> list[Callable[..., list[float | None]]]:
 
 def _for_batches(name: str) -> Callable[..., list[float | None]]:
     def function(
-        completions: list[str], right: list[str], names: list[list[str]], **_: Any
+        completions: list[str],
+        right: list[str],
+        names: list[list[str]],
+        line: list[str],
+        **_: Any,
     ) -> list[float | None]:
-        rows = zip(completions, right, names, strict=True)
+        rows = zip(completions, right, names, line, strict=True)
         return [REWARDS[name](judge(*row)) for row in rows]
 
     function.__name__ = name  # TRL logs it under this name

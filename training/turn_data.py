@@ -40,13 +40,14 @@ class TextTurn:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A turn ready to be answered: the prompt's text and ids, the right answer's text and ids (with
-    the end of turn), and the names of the shop's items."""
+    the end of turn), the names of the shop's items, and the user message that is answered."""
 
     text: str
     prompt: list[int]
     right: str
     answer: list[int]
     names: list[str]
+    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,8 @@ def tokenize_turns(
             dropped += 1
             continue
         shortened += messages is not turn.prompt
-        done.append(Turn(text, prompt, turn.right, answer, item_names(messages)))
+        line = messages[-1]["content"]
+        done.append(Turn(text, prompt, turn.right, answer, item_names(messages), line))
         digest.update(repr((prompt, turn.right)).encode())
     if not done:
         raise HaggleError(
@@ -200,4 +202,5 @@ def to_turn_columns(turns: Iterable[Turn]) -> dict[str, list[Any]]:
         "prompt": [turn.text for turn in turns],
         "right": [turn.right for turn in turns],
         "names": [turn.names for turn in turns],
+        "line": [turn.line for turn in turns],
     }

@@ -30,6 +30,7 @@ from haggle import __version__
 from haggle.chat_template import neutralise_markup
 from haggle.config import Record, claim_directory, load_config, parse
 from haggle.dataset import dataset_files, shard_name
+from haggle.edits import shortened
 from haggle.errors import HaggleError
 from haggle.records import SCHEMA_VERSION
 from haggle.storage import atomic_path, read_json, write_json
@@ -256,6 +257,7 @@ def _answers(moment: Moment, wrong: Wrong) -> Row:
     """The two answers to a turn, and what tells them apart."""
     session = moment.session
     variant, proposal = wrong
+    right, proposal = (shortened(session, moment.utterance, p) for p in (moment.right, proposal))
     text = encode_compact(proposal, session.procedure)
     assert decode_compact(text, session.procedure) == proposal, text
     return {
@@ -263,7 +265,7 @@ def _answers(moment: Moment, wrong: Wrong) -> Row:
         "variant": variant,
         "act": moment.act,
         "faults": faults(session, proposal, moment.goal),
-        "chosen": _said(encode_compact(moment.right, session.procedure)),
+        "chosen": _said(encode_compact(right, session.procedure)),
         "rejected": _said(text),
     }
 

@@ -15,6 +15,7 @@ from data_gen.language.phrasebook import PLAIN, Split
 from data_gen.sources import DRAWS, dialogue_number, make_dialogue, start_dialogue, to_row
 from haggle.config import load_config
 from haggle.dataset import located_rows
+from haggle.edits import spelled_out
 from haggle.engine import Generation
 from haggle.errors import HaggleError
 from haggle.merchant import Merchant
@@ -102,7 +103,7 @@ def moments(told: Told) -> Iterator[Moment | None]:
         if turn["last"] != session.last:
             raise _strange(told, f"turn {index} has another last state")
         try:
-            right = decode_compact(answer, session.procedure)
+            right = spelled_out(session, decode_compact(answer, session.procedure))
         except WireError as error:
             raise _strange(told, f"turn {index}: {error}") from None
         goal = resolve(session, right, guarded=True)

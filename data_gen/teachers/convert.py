@@ -16,6 +16,7 @@ from data_gen.teachers.marks import reviews, sales
 from data_gen.teachers.reading import Mention, Reader
 from haggle import placeholders
 from haggle.chat_template import neutralise_markup
+from haggle.edits import spelled_out
 from haggle.ledger import Cart, bid_amount
 from haggle.methods import Method
 from haggle.procedure import State
@@ -72,6 +73,7 @@ def to_compact(
     Raises Rejected.
     """
     state = session.procedure.state(proposal.state)
+    proposal = spelled_out(session, proposal)
     candidate = Proposal(
         last=session.last, state=proposal.state, say=proposal.say,
         cart=proposal.cart, show=proposal.show, bid=proposal.bid,

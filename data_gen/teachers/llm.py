@@ -16,6 +16,7 @@ from data_gen.teachers.convert import CENT, Truth, cart_text, keep_ledger, to_co
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import RoleTally
 from haggle import placeholders
+from haggle.edits import shortened
 from haggle.engine import Engine, Generation
 from haggle.merchant import Guard, Merchant
 from haggle.methods import get_method
@@ -56,7 +57,8 @@ def fork(session: Session) -> Session:
 
 def write(session: Session, player: str, proposal: Proposal) -> TurnRecord:
     """Move a compact session on by a proposal, through the one turn there is."""
-    return WRITER.complete(session, player, Generation(encode_compact(proposal, session.procedure)))
+    text = encode_compact(shortened(session, player, proposal), session.procedure)
+    return WRITER.complete(session, player, Generation(text))
 
 
 def objections(record: TurnRecord) -> list[str]:

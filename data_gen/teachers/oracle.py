@@ -88,10 +88,12 @@ def _show(session: Session, act: Act) -> Decision:
 
 
 def _order(session: Session, act: Act) -> Decision:
-    """A new or changed cart; an order of nothing that is sold is no offer."""
+    """A new or changed cart; an order of nothing that is sold is no offer, or leaves the last."""
     cart, _ = resolve_cart(session.world, act.cart)
     if not cart:
-        if session.cart and not any(name.startswith(UNLISTED) for name, _ in act.cart):
+        if not session.cart:
+            return "CASUAL", "CASUAL_unsold", {}
+        if not any(name.startswith(UNLISTED) for name, _ in act.cart):
             return "CASUAL", "OFFER_cleared", {"cart": ()}
-        return "CASUAL", "CASUAL_unsold", {}
+        return "OFFER_SELL", "OFFER_restate", {"cart": (*cart_lines(session), *act.cart)}
     return "OFFER_SELL", "OFFER_changed" if act.changed else "OFFER_new", {"cart": act.cart}

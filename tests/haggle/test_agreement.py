@@ -65,3 +65,33 @@ def test_an_unreadable_answer_agrees_in_nothing(answer):
 def test_an_unreadable_right_answer_is_an_error():
     with pytest.raises(WireError):
         agreement("nonsense", OFFER)
+
+
+LINE = 'cart [["Hemp Rope",2],["Tin Whistle",1]] price 9\nplayer: two more ropes'
+MORE = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Hemp Rope","+2"]],"say":"a"}'
+
+
+@pytest.mark.parametrize(
+    ("other", "agrees"),
+    [
+        ('"change":[["Hemp Rope",4]]', True),
+        ('"change":[["hemp rope","x2"]]', True),
+        ('"cart":[["Tin Whistle",1],["Hemp Rope",4]]', True),
+        ('"cart":[["Hemp Rope",4]]', False),
+        ('"change":[["Hemp Rope",2]]', False),
+        ('"change":[["Hemp Rope","+2"],["?moon",1]]', False),
+        ('"change":[]', False),
+    ],
+)
+def test_a_change_and_the_cart_it_leads_to_are_the_same(other, agrees):
+    answer = MORE.replace('"change":[["Hemp Rope","+2"]]', other)
+    assert agreement(MORE, answer, line=LINE).joint is agrees
+    assert agreement(answer, MORE, line=LINE).joint is agrees
+
+
+def test_an_order_of_nothing_that_is_sold_comes_to_no_offer():
+    refusal = '{"last":"","state":"CASUAL","say":"a"}'
+    order = '{"last":"","state":"OFFER_SELL","cart":[["?moon",1]],"say":"a"}'
+    assert agreement(refusal, order, line="cart []\nplayer: a moon").joint
+    assert not agreement(refusal, order, line=LINE).joint
+    assert not agreement(refusal, OFFER, line="cart []\nplayer: a moon").joint

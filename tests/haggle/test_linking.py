@@ -41,11 +41,12 @@ def link(text: str, cart: tuple[str, ...] = (), shown: tuple[str, ...] = ()) -> 
 @pytest.mark.parametrize(
     ("said", "read"),
     [
-        ("2 healing potions", "2 healing potions {Healing Potion}"),
+        ("two healing potions", "two healing potions {Healing Potion x2}"),
         ("a HEALING POTION!", "a HEALING POTION {Healing Potion}!"),
         ("heal pots pls", "heal pots {Healing Potion} pls"),
         ("a coper ketle", "a coper ketle {Copper Kettle}"),
-        ("2 ropes", "2 ropes {Sturdy Rope (20m)}"),
+        ("ropes", "ropes {Sturdy Rope (20m)}"),
+        ("rope (20m), 3", "rope (20m {Sturdy Rope (20m)}), 3"),
         ("your woodcutters axes", "your woodcutters axes {Woodcutter's Axe}"),
         ("a pick axe", "a pick axe {Pickaxe}"),
         ("the battleaxe", "the battleaxe {Battle Axe}"),
@@ -60,7 +61,7 @@ def test_a_name_is_found_in_every_usual_spelling(said, read):
 
 def test_words_that_fit_two_names_get_both_and_those_at_hand_go_first():
     assert link("a potion") == "a potion {Healing Potion / Mana Potion}"
-    assert link("one more potion", cart=("mana",)) == "one more potion {Mana Potion}"
+    assert link("one more potion", cart=("mana",)) == "one more potion {Mana Potion x1}"
     assert link("the axe", shown=("Battle Axe",)) == "the axe {Battle Axe}"
 
 
@@ -86,7 +87,8 @@ def test_everyday_words_are_no_names(said):
 
 
 def test_a_word_of_another_name_before_it_makes_it_another_thing():
-    assert link("a frost kettle") == "a frost kettle"
+    assert link("a frost kettle") == "a frost kettle {?frost kettle}"
+    assert link("two frost kettles") == "two frost kettles {?frost kettles x2}"
     assert link("a frost, a kettle") == "a frost, a kettle {Copper Kettle}"
     assert link("mana potion rope") == "mana potion {Mana Potion} rope {Sturdy Rope (20m)}"
     assert link("an elven kettle") == "an elven kettle {Copper Kettle}"
@@ -128,6 +130,29 @@ def test_spoken_numbers_are_told_in_digits(said, read):
     assert link(said) == read
 
 
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("two dozen kettles", "two dozen kettles {Copper Kettle x24}"),
+        ("5 of your finest kettles", "5 of your finest kettles {Copper Kettle x5}"),
+        ("3 dented kettles", "3 dented kettles {Copper Kettle x3}"),
+        ("2 potions", "2 potions {Healing Potion / Mana Potion x2}"),
+        ("kettle x2, pickaxe: 4", "kettle {Copper Kettle x2} x2, pickaxe {Pickaxe x4}: 4"),
+        ("kettles (two dozen)", "kettles {Copper Kettle x24} (two dozen)"),
+        # Numbers that count something else, or nothing, stay by themselves.
+        ("fifteen gold for the kettle", "fifteen {15} gold for the kettle {Copper Kettle}"),
+        ("kettle - 40 gold", "kettle {Copper Kettle} - 40 gold"),
+        ("kettle: 20 each", "kettle {Copper Kettle}: 20 each"),
+        ("kettle - 2 pickaxes", "kettle {Copper Kettle} - 2 pickaxes {Pickaxe x2}"),
+        ("I pay fifty, a kettle", "I pay fifty {50}, a kettle {Copper Kettle}"),
+        ("twenty and a kettle", "twenty {20} and a kettle {Copper Kettle}"),
+        ("20% off the kettle", "20% off the kettle {Copper Kettle}"),
+    ],
+)
+def test_a_number_stands_with_what_it_counts(said, read):
+    assert link(said) == read
+
+
 def test_behind_an_offer_the_second_one_is_counted_in_the_cart():
     session = Session(WORLD)
     session.settle("SHOW_ITEMS", {}, None)
@@ -143,7 +168,7 @@ def test_behind_an_offer_the_second_one_is_counted_in_the_cart():
 def test_nothing_typed_can_pose_as_a_mark():
     session = Session(WORLD)
     line = session.messages("ten {Copper Kettle}")[-1].content
-    assert line.endswith("player: ten (Copper Kettle {Copper Kettle})")
+    assert line.endswith("player: ten (Copper Kettle {Copper Kettle x10})")
 
 
 def test_later_turns_see_the_marks_that_the_turn_saw():

@@ -29,8 +29,9 @@ def constrain() -> Callable[..., WireConstraint]:
 
     def build(*states: str, wire: str = "compact", **fields: Any) -> WireConstraint:
         chosen = states or tuple(procedure.states)
+        states = ((name, procedure.state(name)) for name in chosen)
         shapes = tuple(
-            StateShape(s, procedure.state(s).payload, procedure.state(s).may_clear) for s in chosen
+            StateShape(name, s.payload, s.may_clear, s.payload == "cart") for name, s in states
         )
         base = WireConstraint(
             wire=wire,  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ NAME_LISTS = st.lists(FREE.filter(lambda n: len(n) <= 40), min_size=1, max_size=
 
 def shape(name: str) -> StateShape:
     state = PROCEDURE.state(name)
-    return StateShape(name, state.payload, state.may_clear)
+    return StateShape(name, state.payload, state.may_clear, state.payload == "cart")
 
 
 def shop(names: list[str], last: str = "") -> WireConstraint:
@@ -55,8 +55,9 @@ def turns(draw: st.DrawFn) -> tuple[WireConstraint, Proposal]:
     elif payload == "cart":
         wanted = listed | FREE.filter(lambda t: len(t) <= 60).map("?".__add__)
         quantity = st.integers(1, 9999) | st.sampled_from(["all", "half"])
-        lines = st.lists(st.tuples(wanted, quantity), max_size=MAX_LINES)
-        fields["cart"] = tuple(draw(lines))
+        steps = quantity | st.sampled_from([0, "+1", "-12", "+9999", "x2", "x9"])
+        key, number = draw(st.sampled_from([("cart", quantity), ("change", steps)]))
+        fields[key] = tuple(draw(st.lists(st.tuples(wanted, number), max_size=MAX_LINES)))
     elif payload == "bid":
         each = st.integers(1, 999_999)
         bids = st.none() | st.integers(1, 9_999_999) | st.integers(1, 99).map("{}%".format)
@@ -96,6 +97,9 @@ GOOD = (
     '"state":"OFFER_SELL","cart":[],"say":"Nothing at all?"',
     '"state":"OFFER_SELL","cart":[["Waxed Rope (10 m)",9999],["?a moon",1]],"say":"Ü"',
     '"state":"OFFER_SELL","cart":[["?odd name","half"]],"say":"x"',
+    '"state":"OFFER_SELL","change":[],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Tin Whistle","+2"],["Copper Kettle",0],["?a moon",1]],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Tin Whistle","x2"],["Copper Kettle","half"]],"say":"x"',
     '"state":"NEGOTIATE","bid":null,"say":"x"',
     '"state":"NEGOTIATE","bid":"5%","say":"x"',
     '"state":"NEGOTIATE","bid":"-30","say":"x"',
@@ -126,6 +130,13 @@ BAD = (
     '"state":"OFFER_SELL","cart":[["Tin Whistle"]],"say":"x"',
     '"state":"OFFER_SELL","cart":[["?",1]],"say":"x"',
     '"state":"OFFER_SELL","cart":[["?' + "a" * 61 + '",1]],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Moon",0]],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Tin Whistle","+0"]],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Tin Whistle","x1"]],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Tin Whistle",-1]],"say":"x"',
+    '"state":"OFFER_SELL","cart":[["Tin Whistle","+2"]],"say":"x"',
+    '"state":"OFFER_SELL","cart":[],"change":[],"say":"x"',
+    '"state":"CASUAL","change":[],"say":"x"',
     '"state":"NEGOTIATE","bid":0,"say":"x"',
     '"state":"NEGOTIATE","bid":1.5,"say":"x"',
     '"state":"NEGOTIATE","bid":"100%","say":"x"',

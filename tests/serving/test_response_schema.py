@@ -16,6 +16,11 @@ CARTS = [
     [["Copper Kettle", 4]],
     [["Copper Kettle", "all"], ["?elven sword", 1], ["Sœur's Salve [x]", "half"]],
 ]
+CHANGES = [
+    [],
+    [["Copper Kettle", 0], ["?elven sword", 1]],
+    [["Copper Kettle", "+12"], ["Tin Whistle", "-1"], ["Sœur's Salve [x]", "x2"]],
+]
 BIDS = [None, 1, 9_999_999, "1%", "10%", "-30", "30 each"]
 RIGHT = [
     {"last": "OFFER_SELL", "state": "CASUAL", "say": "Hello."},
@@ -24,6 +29,7 @@ RIGHT = [
     {"last": "OFFER_SELL", "state": "FINAL_CHECK", "say": "So __CART__?"},
     {"last": "OFFER_SELL", "state": "COMMIT_SALE", "say": "Yours."},
     *({"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": c, "say": "Fine."} for c in CARTS),
+    *({"last": "OFFER_SELL", "state": "OFFER_SELL", "change": c, "say": "Fine."} for c in CHANGES),
     *({"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": b, "say": "Hm."} for b in BIDS),
 ]
 WRONG = [
@@ -41,6 +47,9 @@ WRONG = [
     {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle"]], "say": "Fine."},
     {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle", 0]], "say": "x"},
     {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle", "3"]], "say": "x"},
+    {"last": "OFFER_SELL", "state": "OFFER_SELL", "change": [["Copper Kettle", "x1"]], "say": "x"},
+    {"last": "OFFER_SELL", "state": "OFFER_SELL", "change": [["Lute", 0]], "say": "x"},
+    {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle", "+3"]], "say": "x"},
     {"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": "0%", "say": "Hm."},
     {"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": "cheap", "say": "Hm."},
     {"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": 0, "say": "Hm."},

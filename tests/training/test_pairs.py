@@ -152,6 +152,7 @@ def test_the_shipped_config_is_one_for_this_method(tmp_path: Path) -> None:
     assert arguments.beta == config.trainer["beta"]
     assert arguments.learning_rate == config.trainer["learning_rate"]
     assert not arguments.gradient_checkpointing
+    assert arguments.max_length == config.max_length > 1024  # TRL's own limit cuts answers off
 
 
 MINIMAL = {"method": "dpo", "dataset": "data/x", "output_dir": "runs/x"}

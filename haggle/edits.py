@@ -1,0 +1,156 @@
+"""Carts as changes: what becomes of single lines, in place of the whole cart.
+
+A player says what should change, and a model that has to write the whole cart loses lines that
+nobody spoke of. So the compact answer may carry `"change":[["Sharp Axe","+2"],["Local Map",0]]`: a
+number is the new number of a line (0 takes it out), "+2" and "-2" go up or down, "x2" is twice as
+many, "half" half of what the cart holds (of the stock, where it holds none), "all" the stock. What
+is not named stays. A cart in an answer is the whole cart, as before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from haggle.numerals import UNITS
+from haggle.wire import UNLISTED, Proposal, Quantity, Step
+from haggle.world import World, normalise
+
+if TYPE_CHECKING:
+    from haggle.session import Session
+
+Lines = Sequence[tuple[str, Quantity]]
+_MARK = re.compile(r"\{([^{}]*)\}")
+_COUNT = re.compile(r" x\d+$")
+_WORD = re.compile(r"[a-z]+")
+_BY = frozenset(
+    "more another extra additional further fewer less back off out away add drop remove return "
+    "plus minus lose on top".split()
+)
+_ONLY = frozenset("only just keep keeping solely nothing alone".split())
+_TWICE = frozenset("double doubled twice doubling twofold times".split())
+_HALF = frozenset("half halve halved halves halving".split())
+
+
+def whole(before: Mapping[str, int], proposal: Proposal) -> tuple[tuple[str, Quantity], ...]:
+    """The whole cart that a proposal asks for, given the names and numbers of the one before."""
+    if proposal.change is None:
+        return proposal.cart or ()
+    cart: dict[str, tuple[str, Quantity]] = {normalise(n): (n, q) for n, q in before.items()}
+    others: list[tuple[str, Quantity]] = []
+    for name, step in proposal.change:
+        key = normalise(name)
+        if name.startswith(UNLISTED) and key not in cart:
+            others.append((name, step if isinstance(step, int) else 1))
+            continue
+        own, held = cart.get(key, (name, 0))
+        number = _stepped(held if isinstance(held, int) else 0, step)
+        if number == 0:
+            cart.pop(key, None)
+        else:
+            cart[key] = (own, number)
+    return (*cart.values(), *others)
+
+
+def _stepped(held: int, step: Step) -> Quantity:
+    if isinstance(step, int):
+        return max(0, step)
+    if step == "all" or (step == "half" and not held):
+        return "all" if step == "all" else "half"
+    if step == "half":
+        return -(-held // 2)
+    if step[0] == "x":
+        return max(1, held) * int(step[1:])
+    return max(0, held + int(step))
+
+
+def carried_out(session: Session, proposal: Proposal) -> tuple[tuple[str, Quantity], ...]:
+    """The whole cart that a proposal asks for, given the session's; names as the shop has them."""
+    if proposal.change is None:
+        return proposal.cart or ()
+    change = tuple((_listed(session.world, name), step) for name, step in proposal.change)
+    return whole(held(session), replace(proposal, change=change))
+
+
+def held(session: Session) -> dict[str, int]:
+    """The session's cart by the items' names."""
+    return {session.world.by_id[i].item_name: n for i, n in session.cart.items()}
+
+
+def _listed(world: World, name: str) -> str:
+    item = world.recognise(name.removeprefix(UNLISTED))
+    return item.item_name if item is not None and item.for_sale else name
+
+
+def spelled_out(session: Session, proposal: Proposal) -> Proposal:
+    """The same proposal with its cart whole."""
+    if proposal.change is None:
+        return proposal
+    return replace(proposal, cart=carried_out(session, proposal), change=None)
+
+
+def shortened(session: Session, utterance: str, proposal: Proposal) -> Proposal:
+    """The same proposal with its cart as a change, where the method has them and one is due.
+
+    A cart that keeps nothing of the last one, or keeps only what the player names, stays whole:
+    `just the map, then`. Which step a new number is told as goes by the words: `two more` is "+2".
+    """
+    if (
+        not session.method.changes
+        or not session.cart
+        or proposal.cart is None
+        or session.procedure.state(proposal.state).payload != "cart"
+    ):
+        return proposal
+    change = changed(held(session), proposal.cart, session.heard(utterance))
+    return proposal if change is None else replace(proposal, cart=None, change=change)
+
+
+def changed(
+    before: Mapping[str, int], lines: Lines, heard: str
+) -> tuple[tuple[str, Step], ...] | None:
+    """The change that leads from one cart to another, in the words of a linked line; None where
+    the player puts a cart in the place of the last one."""
+    target = dict(lines)
+    named = {_COUNT.sub("", part).removeprefix(UNLISTED)
+             for mark in _MARK.findall(heard) for part in mark.split(" / ")}  # fmt: skip
+    gone = [name for name in before if name not in target]
+    kept = [name for name in before if target.get(name) == before[name]]
+    words = set(_WORD.findall(heard.casefold()))
+    if gone and not named.issuperset(gone):
+        stays = [name for name in target if not name.startswith(UNLISTED)]
+        if len(gone) == len(before) or words & _ONLY or (stays and named.issuperset(stays)):
+            return None
+    numbers = numbers_heard(heard)
+    change: list[tuple[str, Step]] = [(name, 0) for name in gone]
+    change += [
+        (name, _step(before.get(name, 0), number, numbers, words))
+        for name, number in target.items()
+        if name not in kept
+    ]
+    return tuple(change)
+
+
+def numbers_heard(heard: str) -> set[int]:
+    """The numbers of a linked line: its digits, those of marks, and number words."""
+    words = [word.casefold() for word in re.findall(r"\d+|[^\W\d_]+", heard)]
+    found = {int(word) for word in words if word.isdecimal() and len(word) < 10}
+    return found | {UNITS[word] for word in words if word in UNITS}
+
+
+def _step(held: int, number: Quantity, numbers: set[int], words: set[str]) -> Step:
+    """How the new number of a line is told."""
+    if not held or not isinstance(number, int):
+        return number
+    if number == 2 * held and words & _TWICE:
+        return "x2"
+    if number == -(-held // 2) and words & _HALF:
+        return "half"
+    difference = number - held
+    by = f"{difference:+d}"
+    said = abs(difference) in numbers
+    if number in numbers and not (said and words & _BY):
+        return number
+    return by if said or abs(difference) == 1 or words & _BY else number

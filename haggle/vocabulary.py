@@ -1,0 +1,129 @@
+"""The words of one shop's names: what a word that a player types can belong to.
+
+A word is compared in the singular, and also as the beginning of a name's word, with an ending that
+is not its own, or with letters wrong. Everyday words never count as misspelt or shortened names.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import inflection
+from rapidfuzz.distance import OSA
+
+from haggle.numerals import UNITS
+from haggle.world import World
+
+EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
+TOKEN = re.compile(r"\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
+HOLLOW = frozenset("a an and at by for from in of on or s st the to with".split())
+Scores = dict[str, tuple[float, bool]]
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Everyday words, which are never taken for a misspelt or shortened name."""
+    text = Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8")
+    return frozenset(text.split())
+
+
+@cache
+def singular(word: str) -> str:
+    """A word in the singular, casefolded."""
+    word = word.casefold()
+    if len(word) < 4 or word.endswith("ss"):
+        return word
+    single: str = inflection.singularize(word)
+    return word.removesuffix("s") if single.endswith("is") else single  # axes: axe, not axis
+
+
+def _words_of(name: str) -> tuple[str, ...]:
+    words = (singular(match[0]) for match in TOKEN.finditer(name))
+    return tuple(word for word in words if word not in HOLLOW)
+
+
+class Vocabulary:
+    """The words of the names of one world, and of its currency."""
+
+    def __init__(self, world: World) -> None:
+        self._order = {item.item_id: number for number, item in enumerate(world.items)}
+        self._known_only = {item.item_id for item in world.items if item.price is None}
+        self._names = {item.item_id: _words_of(item.item_name) for item in world.items}
+        self._heads = {
+            item.item_id: (_words_of(item.item_name.split(" (")[0]) or (item.item_name,))[-1]
+            for item in world.items
+        }
+        self.dull = frozenset(map(singular, _words_of(world.currency)))
+        self._owners: dict[str, list[str]] = {}
+        for item_id, words in self._names.items():
+            joined = [a + b for a, b in pairwise(words)]
+            for word in {*words, *joined}:
+                self._owners.setdefault(word, []).append(item_id)
+        self._scores: dict[str, Scores] = {}
+
+    def owners(self, word: str) -> tuple[str, ...]:
+        """Ids of the items whose names have this word."""
+        return tuple(self._owners.get(singular(word), ()))
+
+    def chosen(
+        self, fits: dict[str, float], strong: set[str], covered: dict[str, set[str]]
+    ) -> list[str]:
+        """Of the items that fit, the best; whole names go before parts of longer ones."""
+        usable = {i: score for i, score in fits.items() if i in strong}
+        if not usable:
+            return []
+        top = max(usable.values())
+        best = [i for i, score in usable.items() if score >= top - 0.01]
+        whole = [i for i in best if set(self._names[i]) <= covered[i]]
+        return sorted(whole or best, key=self._order.__getitem__)
+
+    def _names_it(self, item_id: str, word: str, common: bool) -> bool:
+        """Whether this word of a name can stand for the whole: nouns can, everyday words cannot."""
+        if len(word) < 2 or word.isdigit():
+            return False
+        if item_id in self._known_only:
+            return self._heads[item_id] == word and not common
+        return self._heads[item_id] == word or not common
+
+    def score(self, word: str, *, exact: bool = False) -> Scores:
+        """The items a word can belong to: how well, and whether it can name them by itself."""
+        key = singular(word)
+        if exact:
+            return {i: (EXACT, True) for i in self._owners.get(key, ())}
+        cached = self._scores.get(key)
+        if cached is None:
+            cached = self._scores[key] = self._look_up(word.casefold(), key)
+        return cached
+
+    def _look_up(self, word: str, key: str) -> Scores:
+        if key in HOLLOW or key in self.dull or word in UNITS:
+            return {}
+        common = word in common_words() or key in common_words()
+        direct = self._owners.get(key) or self._owners.get(word)
+        if direct:
+            return {i: (EXACT, self._names_it(i, key, common)) for i in direct}
+        if common or len(key) < 3 or not key.isalpha():
+            return {}
+        found: Scores = {}
+        for other, ids in self._owners.items():
+            score = _likeness(key, other)
+            if score:
+                for item_id in ids:
+                    pair = (score, self._names_it(item_id, other, False))
+                    found[item_id] = max(found.get(item_id, (0.0, False)), pair)
+        top = max((score for score, _ in found.values()), default=0.0)
+        return {i: pair for i, pair in found.items() if pair[0] == top}
+
+
+def _likeness(word: str, other: str) -> float:
+    """How much a word looks like a name's word: shortened, lengthened or mistyped; 0 for not."""
+    longer = len(word) - len(other)
+    if other.startswith(word) or (len(other) >= 5 and longer <= 2 and word.startswith(other)):
+        return PREFIX
+    if len(word) < 5 or len(other) < 5 or word[0] != other[0]:
+        return 0.0
+    allowed = 1 if min(len(word), len(other)) < 8 else 2
+    return TYPO if OSA.distance(word, other, score_cutoff=allowed) <= allowed else 0.0
