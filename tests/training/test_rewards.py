@@ -175,6 +175,7 @@ def test_trl_gets_one_named_function_for_each_reward() -> None:
         "completions": [OFFER, SALE],
         "right": [OFFER, OFFER],
         "names": [list(NAMES), []],
+        "line": ["cart []\nplayer: a", "cart []\nplayer: a"],
         "prompts": ["", ""],
         "completion_ids": [[], []],
         "trainer_state": None,
