@@ -166,6 +166,10 @@ def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[st
     names = opened.schema_arrow.names
     for name in columns or ():
         if name not in names:
+            if "schema_version" in names:  # what another version wrote may well lack columns
+                for batch in opened.iter_batches(batch_size=1, columns=["schema_version"]):
+                    _check_version(batch.to_pylist()[0]["schema_version"], f"{file}: row 1")
+                    break
             raise HaggleError(
                 f"column {name!r} is missing",
                 where=str(file),
@@ -199,11 +203,6 @@ def _jsonl_rows(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:
                 raise HaggleError("not UTF-8 text", where=where, hint="save it as UTF-8") from None
             except ValueError as error:
                 raise HaggleError(f"not JSON: {error}", where=where) from None
-            for name in columns or ():
-                if isinstance(row, dict) and name not in row:
-                    raise HaggleError(
-                        f"{name!r} is missing", where=where, hint="keys: " + ", ".join(row)
-                    )
             yield row
 
 
@@ -217,13 +216,10 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
     if not isinstance(data, dict):
         raise HaggleError("a row must be an object", where=where)
     row: dict[str, Any] = data
-    version = row.get("schema_version", SCHEMA_VERSION)
-    if version != SCHEMA_VERSION:
-        raise HaggleError(
-            f"schema_version {version}, this version reads {SCHEMA_VERSION}",
-            where=where,
-            hint="generate the dataset again, or use the version of haggle that wrote it",
-        )
+    _check_version(row.get("schema_version", SCHEMA_VERSION), where)
+    for name in columns or ():
+        if name not in row:
+            raise HaggleError(f"{name!r} is missing", where=where, hint="keys: " + ", ".join(row))
     states = load_procedure().states
     for index, turn in enumerate(row.get("turns") or ()):
         state = turn.get("state") if isinstance(turn, dict) else None
@@ -234,3 +230,12 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
                 hint=nearest(str(state), states),
             )
     return row if columns is None else {name: row[name] for name in columns}
+
+
+def _check_version(version: object, where: str) -> None:
+    if version != SCHEMA_VERSION:
+        raise HaggleError(
+            f"schema_version {version}, this version reads {SCHEMA_VERSION}",
+            where=where,
+            hint="generate the dataset again, or use the version of haggle that wrote it",
+        )

@@ -95,6 +95,16 @@ def test_a_missing_shard_is_named(sharded: Path) -> None:
     assert "train-00001-of-00003.parquet" in str(refused.value) and refused.value.hint
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_of_another_version_with_other_columns_the_version_is_told(
+    tmp_path: Path, suffix: str
+) -> None:
+    make = parquet if suffix == ".parquet" else jsonl
+    path = make(tmp_path / f"train{suffix}", row(1, schema_version=0))
+    with pytest.raises(HaggleError, match="schema_version 0"):
+        list(iter_rows(path, columns=["messages"]))
+
+
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [("tset", "did you mean 'test'? (it has train, test)"), ("dev", "it has train, test")],
