@@ -2,7 +2,6 @@
 
 import os
 
-# Threads that spin while they wait starve each other on a machine that does anything else. Read
-# when torch is loaded. Beside another job it was 205 tokens/s against 122 in one pair of runs;
-# on an idle machine it has not been measured.
+# Threads that spin while they wait starve each other on a machine that does anything else: beside
+# one busy program 75 tokens/s against 161 (docs/training.md). Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
