@@ -25,16 +25,25 @@ from haggle.world import Item, World
 MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
 MAX_FILLERS = 3  # words between a number and what it counts
-_ORDINALS = {"first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2}
+_ORDINALS = {
+    word: place
+    for place, names in enumerate(
+        ("first 1st former", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th")
+    )
+    for word in names.split()
+}
 _LAST = frozenset({"last", "latter", "final"})
 _LOW = frozenset("cheap cheaper cheapest".split())
-_HIGH = frozenset("dear dearer dearest pricier priciest costliest fanciest".split())
+_HIGH = frozenset("dear dearer dearest pricier priciest costlier costliest".split())
+_FINE = frozenset("better finer fancier fanciest nobler".split())  # of two, what costs more
 _FILLERS = frozenset(
     "x of the your those these them my our some more other another extra fine finest best good new "
     "old big small little piece pieces unit units such same".split()
 )
 _EACH = frozenset("each per percent apiece off".split())
-_ONES = frozenset("one ones thing things item items".split())
+_ONES = frozenset(
+    "one ones thing things item items kind kinds sort sorts line entry option".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +155,15 @@ class Linker:
                 continue
             the = at > 0 and words[at - 1].text == "the"
             pointed, used = _pointed_at(words[at:], known, cheaper, the)
+            cheaper = _superlative(words, at, cheaper, len(known) == 2)
+            if pointed is None and cheaper is not None and len(known) > 1:
+                ends = re.match(r"\s*([.,;:!?]|$)", text[words[at].end :])
+                if ends and words[at].text in {"expensive", "priced"}:  # the less expensive, please
+                    pointed = _extreme(known, cheaper)
             if pointed is not None:
                 yield from _alone(number)
                 number = None
-                yield _Mark(words[at + used - 1].end, items=(pointed,))
-            cheaper = _superlative(words, at, cheaper)
+                yield _Mark(words[at + max(1, used) - 1].end, items=(pointed,))
             loose = words[at]
             at += max(1, used)
         yield from _alone(number)
@@ -158,7 +171,7 @@ class Linker:
     def _number(self, words: list[_Word], at: int) -> _Number | None:
         """The number that the words from `at` on say."""
         told, used = read_number([word.text for word in words[at:]])
-        if not used:
+        if not used or words[at].text in _ORDINALS:
             return None
         value = told or words[at].text.replace(",", "")
         value = str(UNITS.get(value, value))
@@ -273,15 +286,17 @@ def _extreme(items: Iterable[Item], cheaper: bool) -> Item | None:
     return priced[0]
 
 
-def _superlative(words: list[_Word], at: int, earlier: bool | None) -> bool | None:
+def _superlative(words: list[_Word], at: int, earlier: bool | None, of_two: bool) -> bool | None:
     """Whether the words so far ask for the cheaper (True) or the dearer of what comes next."""
     word = words[at].text
     if word in _LOW or word in _HIGH:
         return word in _LOW
-    if word in {"expensive", "pricey", "costly"} and at:
+    if word in _FINE and of_two and at and words[at - 1].text == "the":
+        return False
+    if word in {"expensive", "pricey", "costly", "priced"} and at:
         before = words[at - 1].text
-        if before in {"least", "less", "most", "more"}:
-            return before in {"least", "less"}
+        if before in {"least", "less", "lower", "lowest", "most", "more", "higher", "highest"}:
+            return before in {"least", "less", "lower", "lowest"}
     return earlier if word in HOLLOW or word in _ONES else None
 
 
@@ -292,14 +307,16 @@ def _pointed_at(
     if len(shown) < 2:
         return None, 0
     word = words[0].text
-    followed = len(words) > 1 and words[1].text in _ONES
-    alone = the and len(words) == 1
+    after = words[1].text if len(words) > 1 else ""
+    followed = after in _ONES
+    alone = len(words) == 1 and (the or words[0].start == 0)
+    counted = followed or alone or (the and after in {"of", "you"})
     if word in _ONES and cheaper is not None:
         return _extreme(shown, cheaper), 1
     if word in _LOW | _HIGH and alone and word not in {"cheap", "dear"}:
         return _extreme(shown, word in _LOW), 1
     used = 2 if followed else 1
-    if word in _ORDINALS and (followed or alone) and _ORDINALS[word] < len(shown):
+    if word in _ORDINALS and counted and _ORDINALS[word] < len(shown):
         return shown[_ORDINALS[word]], used
     if word in _LAST and followed and the:
         return shown[-1], used

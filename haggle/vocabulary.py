@@ -18,7 +18,7 @@ from haggle.numerals import UNITS
 from haggle.world import World
 
 EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
-TOKEN = re.compile(r"\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
+TOKEN = re.compile(r"\d(?:st|nd|rd|th)\b|\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
 HOLLOW = frozenset("a an and at by for from in of on or s st the to with".split())
 Scores = dict[str, tuple[float, bool]]
 

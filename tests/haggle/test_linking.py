@@ -101,6 +101,16 @@ def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
     assert link("the last one", shown=shown) == "the last one {Woodcutter's Axe}"
     assert link("the most expensive one", shown=shown) == "the most expensive one {Battle Axe}"
     assert link("the cheapest axe") == "the cheapest axe {Woodcutter's Axe}"
+    assert link("the better kind", shown=shown) == "the better kind {Battle Axe}"
+    three = (*shown, "Copper Kettle")
+    assert link("the better kind", shown=three) == "the better kind"
+    assert link("the lower priced, ta", shown=shown) == "the lower priced {Woodcutter's Axe}, ta"
+    assert link("two of the 2nd kind", shown=shown) == "two of the 2nd kind {Woodcutter's Axe}"
+    assert link("the first of those", shown=shown) == "the first {Battle Axe} of those"
+    assert link("first", shown=shown) == "first {Battle Axe}"
+    assert link("the fourth one", shown=shown) == "the fourth one"
+    assert link("a better price", shown=shown) == "a better price"
+    assert link("first, what is it like", shown=shown) == "first, what is it like"
     assert link("the second one") == "the second one"
     assert link("wait a second", shown=shown) == "wait a second"
 
