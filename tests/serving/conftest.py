@@ -29,9 +29,10 @@ def constrain() -> Callable[..., WireConstraint]:
 
     def build(*states: str, wire: str = "compact", **fields: Any) -> WireConstraint:
         chosen = states or tuple(procedure.states)
-        states = ((name, procedure.state(name)) for name in chosen)
+        carried = ((name, procedure.state(name)) for name in chosen)
         shapes = tuple(
-            StateShape(name, s.payload, s.may_clear, s.payload == "cart") for name, s in states
+            StateShape(name, state.payload, state.may_clear, state.payload == "cart")
+            for name, state in carried
         )
         base = WireConstraint(
             wire=wire,  # type: ignore[arg-type]
