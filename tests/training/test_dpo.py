@@ -294,7 +294,7 @@ def test_the_real_small_model_takes_a_few_steps_on_real_pairs(tmp_path: Path) ->
     from data_gen.dataset.preferences import PreferenceConfig, make_preferences
 
     make_preferences(
-        PreferenceConfig(train=6, test=0, data=DataConfig(seed=2, items=(4, 5))),
+        PreferenceConfig(train=2, test=0, data=DataConfig(seed=2, items=(4, 5))),
         tmp_path / "pairs",
         progress=False,
     )
@@ -319,5 +319,5 @@ def test_the_real_small_model_takes_a_few_steps_on_real_pairs(tmp_path: Path) ->
     # In bf16 the two passes at the start agree to a few hundredths.
     assert lines[0]["loss"] == pytest.approx(math.log(2), abs=0.05)
     assert all(math.isfinite(line["loss"]) for line in lines)
-    assert lines[-1]["margin"] > 0
+    assert lines[-1]["margin"] > 0  # of the two pairs that every step sees
     assert (result.weights / "adapter_model.safetensors").is_file()
