@@ -23,27 +23,43 @@ from haggle.dataset import iter_rows
 from haggle.engine import Engine, GenerationRequest, Message
 from haggle.errors import HaggleError
 from haggle.merchant import MAX_TOKENS
+from haggle.procedure import load_procedure
 from haggle.storage import dumps
+from haggle.wire import UNLISTED, WireError, decode_compact
 
-GROUPS = ("act", "teacher", "voice", "scenario", "goal_state")
+GROUPS = ("act", "teacher", "voice", "scenario", "goal_state", "linked")
 
 
 def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
     """Every turn of a split: its messages up to the player's line, the right answer, labels."""
     for row in iter_rows(path, split):
         answers = [i for i, m in enumerate(row["messages"]) if m["role"] == "assistant"]
+        texts = [message["content"] for message in row["messages"]]
         for number, (at, turn) in enumerate(zip(answers, row["turns"], strict=True), start=1):
             yield {
                 "id": f"{row['id']}/{number}",
                 "messages": row["messages"][:at],
-                "right": row["messages"][at]["content"],
+                "right": texts[at],
                 "player": turn["player"],
                 "act": turn["act"] or "none",
                 "goal_state": turn["state"],
                 "scenario": row["scenario"],
                 "teacher": row.get("teacher") or "none",
                 "voice": (row.get("player") or "none").rsplit("-", 1)[-1],
+                "linked": _linked(texts[at - 1], texts[at]),
             }
+
+
+def _linked(line: str, right: str) -> str:
+    """Whether the user message has the names of all goods that the right cart needs: "yes", "no",
+    or "none" where it needs none. What is called by another name has to be guessed."""
+    try:
+        proposal = decode_compact(right, load_procedure())
+    except WireError:
+        return "none"
+    named = proposal.cart if proposal.change is None else proposal.change
+    names = [name for name, _ in named or () if not name.startswith(UNLISTED)]
+    return ("yes" if all(name in line for name in names) else "no") if names else "none"
 
 
 def sample_turns(path: Path, split: str, n: int, seed: int) -> list[dict[str, Any]]:

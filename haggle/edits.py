@@ -10,10 +10,11 @@ is not named stays. A cart in an answer is the whole cart, as before.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from haggle.checks import numbers_in
 from haggle.numerals import UNITS
 from haggle.wire import UNLISTED, Proposal, Quantity, Step
 from haggle.world import World, normalise
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from haggle.session import Session
 
 Lines = Sequence[tuple[str, Quantity]]
-_MARK = re.compile(r"\{([^{}]*)\}")
-_COUNT = re.compile(r" x\d+$")
 _WORD = re.compile(r"[a-z]+")
 _BY = frozenset(
     "more another extra additional further fewer less back off out away add drop remove return "
@@ -104,24 +103,25 @@ def shortened(session: Session, utterance: str, proposal: Proposal) -> Proposal:
         or session.procedure.state(proposal.state).payload != "cart"
     ):
         return proposal
-    change = changed(held(session), proposal.cart, session.heard(utterance))
+    by_id = session.world.by_id
+    named = {by_id[item_id].item_name for item_id in session.named(utterance, sure=False)}
+    change = changed(held(session), proposal.cart, named, session.heard(utterance))
     return proposal if change is None else replace(proposal, cart=None, change=change)
 
 
 def changed(
-    before: Mapping[str, int], lines: Lines, heard: str
+    before: Mapping[str, int], lines: Lines, named: Set[str], heard: str
 ) -> tuple[tuple[str, Step], ...] | None:
-    """The change that leads from one cart to another, in the words of a linked line; None where
-    the player puts a cart in the place of the last one."""
+    """The change that leads from one cart to another; None where the player puts a cart in the
+    place of the last one. `named` are the goods that the line names, `heard` is the linked line,
+    whose numbers and words decide how a new number is told."""
     target = dict(lines)
-    named = {_COUNT.sub("", part).removeprefix(UNLISTED)
-             for mark in _MARK.findall(heard) for part in mark.split(" / ")}  # fmt: skip
     gone = [name for name in before if name not in target]
     kept = [name for name in before if target.get(name) == before[name]]
     words = set(_WORD.findall(heard.casefold()))
-    if gone and not named.issuperset(gone):
+    if not named >= set(gone):
         stays = [name for name in target if not name.startswith(UNLISTED)]
-        if len(gone) == len(before) or words & _ONLY or (stays and named.issuperset(stays)):
+        if len(gone) == len(before) or words & _ONLY or (stays and named >= set(stays)):
             return None
     numbers = numbers_heard(heard)
     change: list[tuple[str, Step]] = [(name, 0) for name in gone]
@@ -135,9 +135,8 @@ def changed(
 
 def numbers_heard(heard: str) -> set[int]:
     """The numbers of a linked line: its digits, those of marks, and number words."""
-    words = [word.casefold() for word in re.findall(r"\d+|[^\W\d_]+", heard)]
-    found = {int(word) for word in words if word.isdecimal() and len(word) < 10}
-    return found | {UNITS[word] for word in words if word in UNITS}
+    digits = {int(number) for number in numbers_in(heard) if number.is_integer()}
+    return digits | {UNITS[w] for w in _WORD.findall(heard.casefold()) if w in UNITS}
 
 
 def _step(held: int, number: Quantity, numbers: set[int], words: set[str]) -> Step:

@@ -104,11 +104,23 @@ class Linker:
         return "".join(pieces) + text[at:]
 
     def named(
-        self, text: str, world: World, cart: Collection[str], shown: Iterable[str]
+        self,
+        text: str,
+        world: World,
+        cart: Collection[str],
+        shown: Iterable[str],
+        *,
+        sure: bool = True,
     ) -> frozenset[str]:
-        """Ids of the items that `text` names, each by words that fit no other."""
+        """Ids of the items that `text` names by words that fit no other; without `sure`, also of
+        those it may name."""
         marks = self._marks(text, world, cart, tuple(shown))
-        return frozenset(mark.items[0].item_id for mark in marks if len(mark.items) == 1)
+        return frozenset(
+            item.item_id
+            for mark in marks
+            for item in mark.items
+            if not sure or len(mark.items) == 1
+        )
 
     def _marks(
         self, text: str, world: World, cart: Collection[str], shown: tuple[str, ...]
@@ -139,16 +151,12 @@ class Linker:
                 mark = _Mark(end, UNLISTED + strange if strange else "", tuple(items))
                 at += used
                 if mark.text or mark.items:
-                    counted = number is not None and self._counts(text, words, number, at - used)
-                    if counted and number is not None:
-                        mark = replace(mark, count=number.value)
-                    else:
+                    counting = number
+                    if number is None or not self._counts(text, words, number, at - used):
                         yield from _alone(number)
-                    behind = None if counted else self._behind(text, words, at)
-                    if behind is not None:
-                        at += behind.used
-                        mark = replace(mark, count=behind.value)
-                    yield mark
+                        counting = self._behind(text, words, at)
+                        at += counting.used if counting else 0
+                    yield replace(mark, count=counting.value) if counting else mark
                 else:
                     yield from _alone(number)
                 cheaper = loose = number = None

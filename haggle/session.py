@@ -119,10 +119,10 @@ class Session:
             return line
         return self._links().link(without_marks(line), self.world, self.cart, self._in_view())
 
-    def named(self, utterance: str) -> frozenset[str]:
-        """Ids of the items that a line names beyond doubt."""
+    def named(self, utterance: str, *, sure: bool = True) -> frozenset[str]:
+        """Ids of the items that a line names beyond doubt; without `sure`, also may name."""
         line = clean_utterance(utterance)
-        return self._links().named(line, self.world, self.cart, self._in_view())
+        return self._links().named(line, self.world, self.cart, self._in_view(), sure=sure)
 
     def _in_view(self) -> tuple[str, ...]:
         """The names that `the second one` counts: what was just shown, else what is in the cart."""

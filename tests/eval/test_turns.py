@@ -60,6 +60,26 @@ def test_a_model_that_knows_every_answer_has_full_marks(dataset, tmp_path):
     assert (tmp_path / "predictions.jsonl").read_text(encoding="utf-8").count("\n") == 40
 
 
+def test_goods_called_by_another_name_are_a_group_of_their_own(tmp_path):
+    order = '{"last":"","state":"OFFER_SELL","cart":[["Hat",1],["?moon",1]],"say":"a"}'
+    change = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Hat",0]],"say":"a"}'
+    talk = '{"last":"OFFER_SELL","state":"CASUAL","say":"a"}'
+    said = [
+        ("cart []\nplayer: a hat {Hat} and a moon", order, "yes"),
+        ("cart []\nplayer: a lid and a moon", order, "no"),
+        ('cart [["Hat",1]] price 5\nplayer: no lid', change, "yes"),
+        ("cart []\nplayer: hello", talk, "none"),
+    ]
+    messages = [{"role": "system", "content": "s"}]
+    for line, answer, _ in said:
+        messages += [{"role": "user", "content": line}, {"role": "assistant", "content": answer}]
+    turns = [{"player": line, "act": "", "state": "CASUAL"} for line, _, _ in said]
+    row = {"id": "d", "scenario": "specific_items", "messages": messages, "turns": turns}
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert [turn["linked"] for turn in turns_of(path, "test")] == [kind for _, _, kind in said]
+
+
 def test_wrong_answers_are_counted(dataset, tmp_path):
     metrics = run_turns(dataset, Memory(dataset, worse=4), tmp_path, n=40, progress=False)
     assert metrics["joint"]["passed"] == metrics["valid_json"]["passed"] == 30

@@ -63,50 +63,50 @@ AXE, MAP, SHIELD = "Sharp Axe", "Local Map", "Sturdy Shield"
     ("line", "target", "change"),
     [
         # The number said is the one written down, and code does the sum.
-        ("make it 6 axes {Sharp Axe x6}", {AXE: 6, MAP: 1}, ((AXE, 6),)),
-        ("two more axes {Sharp Axe x2}", {AXE: 6, MAP: 1}, ((AXE, "+2"),)),
-        ("put 2 axes {Sharp Axe x2} back", {AXE: 2, MAP: 1}, ((AXE, "-2"),)),
-        ("another axe {Sharp Axe}", {AXE: 5, MAP: 1}, ((AXE, "+1"),)),
-        ("a brace of axes {Sharp Axe} more", {AXE: 6, MAP: 1}, ((AXE, "+2"),)),
-        ("double the axes {Sharp Axe}", {AXE: 8, MAP: 1}, ((AXE, "x2"),)),
+        ("make it 6 axes", {AXE: 6, MAP: 1}, ((AXE, 6),)),
+        ("two more axes", {AXE: 6, MAP: 1}, ((AXE, "+2"),)),
+        ("put 2 axes back", {AXE: 2, MAP: 1}, ((AXE, "-2"),)),
+        ("another axe", {AXE: 5, MAP: 1}, ((AXE, "+1"),)),
+        ("a brace of axes more", {AXE: 6, MAP: 1}, ((AXE, "+2"),)),
+        ("double the axes", {AXE: 8, MAP: 1}, ((AXE, "x2"),)),
         ("twice of everything", {AXE: 8, MAP: 2}, ((AXE, "x2"), (MAP, "x2"))),
-        ("only half the axes {Sharp Axe}", {AXE: 2, MAP: 1}, ((AXE, "half"),)),
+        ("only half the axes", {AXE: 2, MAP: 1}, ((AXE, "half"),)),
         # Lines of their own.
-        ("and 2 shields {Sturdy Shield x2}", {AXE: 4, MAP: 1, SHIELD: 2}, ((SHIELD, 2),)),
+        ("and 2 shields", {AXE: 4, MAP: 1, SHIELD: 2}, ((SHIELD, 2),)),
         ("and a unicorn", {AXE: 4, MAP: 1, "?unicorn": 1}, (("?unicorn", 1),)),
-        ("drop the map {Local Map}", {AXE: 4}, ((MAP, 0),)),
+        ("drop the map", {AXE: 4}, ((MAP, 0),)),
         ("the parchment thing can go", {AXE: 4}, ((MAP, 0),)),
         (
-            "swap the axes {Sharp Axe} for a shield {Sturdy Shield}",
+            "swap the axes for a shield",
             {MAP: 1, SHIELD: 1},
             ((AXE, 0), (SHIELD, 1)),
         ),
         ("what was my order", {AXE: 4, MAP: 1}, ()),
         # A cart in the place of the last one.
-        ("just the map {Local Map}", {MAP: 1}, None),
+        ("just the map", {MAP: 1}, None),
         ("only the parchment thing", {MAP: 1}, None),
-        ("scrap that, 3 shields {Sturdy Shield x3}", {SHIELD: 3}, None),
+        ("scrap that, 3 shields", {SHIELD: 3}, None),
     ],
 )
 def test_how_a_change_is_told_goes_by_the_words(line: str, target: dict, change: object) -> None:
-    assert changed(CART, tuple(target.items()), line) == change
+    given = proposal(cart=tuple(target.items()))
+    short = shortened(at_the_counter(), line, given)
+    assert short.change == change
+    assert short.cart == (given.cart if change is None else None)
 
 
 LINES = st.dictionaries(
     st.sampled_from([AXE, MAP, SHIELD, "Healing Potion"]), st.integers(1, 40), max_size=4
 )
-WORDS = st.lists(
-    st.sampled_from(
-        "two 2 7 {Sharp Axe} {Local Map x3} double half only more back keep less dozen".split(" ")
-    )
-)
+WORDS = st.lists(st.sampled_from("two 2 7 x3 double half only more back keep less dozen".split()))
+NAMED = st.sets(st.sampled_from([AXE, MAP, SHIELD]))
 
 
-@given(LINES, LINES, WORDS)
+@given(LINES, LINES, NAMED, WORDS)
 def test_a_change_leads_to_the_cart_it_was_made_from(
-    before: dict, after: dict, words: list
+    before: dict, after: dict, named: set, words: list
 ) -> None:
-    change = changed(before, tuple(after.items()), " ".join(words))
+    change = changed(before, tuple(after.items()), named, " ".join(words))
     if change is not None:
         assert dict(whole(before, proposal(change=change))) == after
 
