@@ -54,8 +54,8 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
     """
     if len(paths) < 2:
         raise HaggleError("needs two runs or more", where="eval compare")
-    runs = [_read(path, name) for path, name in zip(paths, _names(paths), strict=True)]
-    ids = _common(runs)
+    runs = [read_answered(path, name) for path, name in zip(paths, _names(paths), strict=True)]
+    ids = common_turns(runs)
     first = runs[0]
     procedure = load_procedure()
     return {
@@ -124,7 +124,11 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return ["/".join(part[-depth:]) for part in parts]
 
 
-def _read(path: Path, name: str) -> AnsweredRun:
+def read_answered(path: Path, name: str) -> AnsweredRun:
+    """What `haggle eval turns` or `eval cases` wrote to `path`.
+
+    Raises HaggleError where that is not finished, or no answers are in it.
+    """
     predictions, marker = path / "predictions.jsonl", path / RUN
     if not predictions.is_file():
         raise HaggleError(
@@ -140,7 +144,7 @@ def _read(path: Path, name: str) -> AnsweredRun:
     return AnsweredRun(name, path, {r["id"]: r for r in records}, identity)
 
 
-def _common(runs: Sequence[AnsweredRun]) -> list[str]:
+def common_turns(runs: Sequence[AnsweredRun]) -> list[str]:
     """Ids that all runs answered, in the first's order. Raises HaggleError where they mean other
     turns."""
     first = runs[0]

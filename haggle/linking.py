@@ -161,6 +161,16 @@ class Linker:
                     yield from _alone(number)
                 cheaper = loose = number = None
                 continue
+            if (
+                len(known) == 2
+                and words[at].text == "both"
+                and not self._mention(text, words[at + 1 :])[1]
+            ):
+                yield from _alone(number)
+                yield from (_Mark(words[at].end, items=(item,)) for item in known)
+                number = cheaper = loose = None
+                at += 1
+                continue
             the = at > 0 and words[at - 1].text == "the"
             pointed, used = _pointed_at(words[at:], known, cheaper, the)
             cheaper = _superlative(words, at, cheaper, len(known) == 2)

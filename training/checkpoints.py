@@ -20,13 +20,21 @@ def step_of(checkpoint: Path) -> int:
 def last_checkpoint(run: Path) -> Path | None:
     """The newest checkpoint that was written to its end."""
     found = [path for path in run.glob(f"{PREFIX}*") if step_of(path) >= 0]
-    for path in sorted(found, key=step_of, reverse=True):
-        try:
-            # The trainer writes its state last, so a readable one says that the rest is there.
-            read_json(path / "trainer_state.json")
-            for weights in path.glob("*.safetensors"):
-                check_safetensors(weights)
-        except (OSError, ValueError, HaggleError):
-            continue
-        return path
-    return None
+    return next(filter(_whole, sorted(found, key=step_of, reverse=True)), None)
+
+
+def whole_checkpoints(run: Path) -> list[tuple[int, Path]]:
+    """The checkpoints that were written to their end, each with its steps, the earliest first."""
+    found = sorted((step_of(path), path) for path in run.glob(f"{PREFIX}*"))
+    return [(step, path) for step, path in found if step >= 0 and _whole(path)]
+
+
+def _whole(checkpoint: Path) -> bool:
+    try:
+        # The trainer writes its state last, so a readable one says that the rest is there.
+        read_json(checkpoint / "trainer_state.json")
+        for weights in checkpoint.glob("*.safetensors"):
+            check_safetensors(weights)
+    except (OSError, ValueError, HaggleError):
+        return False
+    return True

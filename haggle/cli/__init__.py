@@ -14,6 +14,7 @@ from haggle.cli.curves import curves
 from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
+from haggle.cli.learning import learning_curve
 from haggle.cli.preferences import preferences
 from haggle.cli.turns import turns
 from haggle.errors import HaggleError
@@ -48,6 +49,7 @@ app.command()(export)
 app.command()(card)
 eval_app.command()(turns)
 eval_app.command()(compare)
+eval_app.command()(learning_curve)
 
 
 @app.command()
@@ -136,7 +138,7 @@ def evaluate(
     runs = [run.model_copy(update=files) for run in loaded.runs]
     for run in runs:  # told before anything is written to `out`
         if run.engine != AUTO:
-            _engine_config(run.engine, f"{path}: run {run.name!r}")
+            serve_config(run.engine, f"{path}: run {run.name!r}")
         if run.gguf is not None and not run.gguf.expanduser().is_file():
             raise HaggleError(
                 "no such model file", where=str(run.gguf), hint="check `gguf`, or give --gguf"
@@ -232,7 +234,8 @@ def start_run(run: Any) -> Any:
     return load_engine(with_shipped_model(engine_config(run)))
 
 
-def _engine_config(name: str, where: str) -> Any:
+def serve_config(name: str, where: str) -> Any:
+    """A serve config by its name or file; `where` says which option names it."""
     from serving.engines import read_engine_config
 
     path = _config("serve", name, where)
@@ -245,7 +248,7 @@ def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Any
     from haggle.cli.shipped import with_shipped_model
     from serving.engines import load_engine
 
-    config = _engine_config(engine, "--engine")
+    config = serve_config(engine, "--engine")
     if gguf is not None and config.engine != "llamacpp":
         raise HaggleError(
             f"engine {config.engine!r} reads no GGUF",
