@@ -21,7 +21,7 @@ SERVED = "Q8_0"
 
 
 def run_demo(out: Path, *, train_minutes: float, dialogues: int) -> None:
-    """Generate, train, export, evaluate base against tuned, run the turn cases, report."""
+    """Generate, train, export, compare base, tuned and shipped, run the turn cases, report."""
     console = Console()
     started = time.perf_counter()
     from haggle.models import resolve_base
@@ -42,7 +42,7 @@ def run_demo(out: Path, *, train_minutes: float, dialogues: int) -> None:
     console.rule("4/6 export")
     gguf = _export(adapter, out, base.name)
 
-    console.rule("5/6 dialogues: base against tuned, guard off and on")
+    console.rule("5/6 dialogues: base, tuned and shipped model, guard off and on")
     metrics = _evaluate(out, gguf, dialogues)
 
     console.rule("6/6 hand-written turns")
@@ -91,6 +91,7 @@ def _export(adapter: Path, out: Path, base: str) -> Path:
 
 def _evaluate(out: Path, gguf: Path, dialogues: int) -> dict[str, Any]:
     from eval.experiment import EvalConfig, close_engines, load_eval_config, run_experiment
+    from haggle.cli import start_run
 
     config = load_eval_config(named_config("eval", "demo"))
     runs = [
@@ -99,7 +100,7 @@ def _evaluate(out: Path, gguf: Path, dialogues: int) -> dict[str, Any]:
     ]
     loaded: EvalConfig = config.model_copy(update={"runs": runs, "dialogues": dialogues})
     try:
-        return run_experiment(loaded, out / "eval")
+        return run_experiment(loaded, out / "eval", start=start_run)
     finally:
         close_engines()
 
@@ -156,3 +157,4 @@ def _tell(
     console.print(f"model:   {gguf}", soft_wrap=True, markup=False, emoji=False)
     console.print(f"time:    {seconds / 60:.1f} minutes")
     console.print(Text(f"talk to it:  haggle chat --gguf {gguf}", "bold"), soft_wrap=True)
+    console.print(Text("talk to the shipped model:  haggle chat", "bold"))
