@@ -25,11 +25,12 @@ class DataConfig(Record):
     `train` and `test` are numbers of dialogues, `shard` how many go into one file. `items` bounds
     how many items a shop sells, `invented` is the share of names with a made-up word,
     `recommendation` the share of scenario 2, `corpus` how many times the hand-written dialogues of
-    a split go in, `noise` the strength of the typing noise (0 none, 1 a slip in ten words),
-    `genres` the split whose genres the shops are of: the dialogue's own, or one for both splits,
-    which tells new phrases from new goods, `drills` the share of dialogues whose player cannot stop
-    changing the cart: exercises in what is hardest, many orders to a price list. With a `teacher` a
-    model answers, or rephrases, in place of the oracle; with a `player` a model shops.
+    a split go in (of the writers' `voices` named, or of all), `noise` the strength of the typing
+    noise (0 none, 1 a slip in ten words), `genres` the split whose genres the shops are of: the
+    dialogue's own, or one for both splits, which tells new phrases from new goods, `drills` the
+    share of dialogues whose player cannot stop changing the cart: exercises in what is hardest,
+    many orders to a price list. With a `teacher` a model answers, or rephrases, in place of the
+    oracle; with a `player` a model shops.
     """
 
     train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
@@ -40,6 +41,7 @@ class DataConfig(Record):
     invented: Annotated[float, Field(ge=0, le=1)] = 0.35
     recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
     corpus: Annotated[int, Field(ge=0, le=100)] = 0
+    voices: tuple[str, ...] = ()
     genres: Literal["own", "train", "test"] = "own"
     method: str = DEFAULT_METHOD
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4
@@ -70,6 +72,12 @@ def check(config: DataConfig) -> None:
     get_method(config.method)
     if config.train + config.test + config.corpus == 0:
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
+    if config.voices and not config.corpus:
+        raise HaggleError(
+            "are writers of the corpus, of which nothing goes in",
+            where="voices",
+            hint="set corpus: 1, or leave voices out",
+        )
     least, most = config.items
     if least > most or least < 1:
         raise HaggleError(f"items {[least, most]} is no range", hint="e.g. items: [4, 14]")

@@ -9,7 +9,7 @@ it like any model's answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -78,6 +78,20 @@ def corpus_rows(
             continue
         for number, dialogue in enumerate(loaded.dialogues, start=1):
             yield _row(path, loaded.voice, number, dialogue)
+
+
+def voice_files(voices: Iterable[str]) -> list[Path] | None:
+    """The corpus files of these writers' voices, or None (all) of none named.
+
+    Raises HaggleError for a voice that there is not.
+    """
+    files = {path.stem: path for path in sorted(CORPUS.glob("*.yaml"))}
+    for voice in voices:
+        if voice not in files:
+            raise HaggleError(
+                f"no voice {voice!r} in the corpus", where="voices", hint=nearest(voice, files)
+            )
+    return [files[voice] for voice in sorted(set(voices))] or None
 
 
 def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[str, Any]:

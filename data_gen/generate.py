@@ -51,10 +51,11 @@ def generate(
     check(config)
     if runner not in RUNNERS:
         raise HaggleError(f"no runner is named {runner!r}", hint="known: " + ", ".join(RUNNERS))
+    shards = plan(config)
     claim_directory(out, config, "data of another config")
     with _alone(out):
         started = time.perf_counter()
-        job, shards = Job(config, out, jsonl), plan(config)
+        job = Job(config, out, jsonl)
         try:
             made = _run(job, shards, runner, workers, progress)
         finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.config import DataConfig
-from data_gen.corpus_io import corpus_rows
+from data_gen.corpus_io import corpus_rows, voice_files
 from data_gen.dataset.journal import Meter, journalled_rows, reported_rows
 from data_gen.language.phrasebook import SPLITS, Split
 from data_gen.sources import open_source
@@ -64,7 +64,7 @@ def plan(config: DataConfig) -> list[Shard]:
         size = config.shard
         parts = [(first, min(size, number - first), False) for first in range(0, number, size)]
         if config.corpus:
-            whole = len(_corpus(split))
+            whole = len(_corpus(split, config.voices))
             parts += [(copy, whole, True) for copy in range(config.corpus) if whole]
         shards += [
             Shard(split, index, len(parts), first, count, corpus)
@@ -99,7 +99,8 @@ class Worker:
 
     def _rows(self, shard: Shard) -> Iterator[dict[str, Any]]:
         if shard.corpus:
-            return (row | {"id": f"{row['id']}-{shard.first}"} for row in _corpus(shard.split))
+            rows = _corpus(shard.split, self.job.config.voices)
+            return (row | {"id": f"{row['id']}-{shard.first}"} for row in rows)
         meter, journal = self._open(), unfinished(self.job.out) / shard.path(self.job.out).stem
         rows = reported_rows if self.job.config.scripted else journalled_rows
         return rows(meter, shard.split, _numbers(shard), journal)
@@ -189,8 +190,8 @@ def schema() -> Any:
 
 
 @cache
-def _corpus(split: Split) -> tuple[dict[str, Any], ...]:
-    return tuple(corpus_rows(split))
+def _corpus(split: Split, voices: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+    return tuple(corpus_rows(split, voice_files(voices)))
 
 
 def _numbers(shard: Shard) -> range:

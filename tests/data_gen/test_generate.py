@@ -200,6 +200,25 @@ def test_the_corpus_goes_in_as_shards_of_its_own_as_often_as_asked(tmp_path):
     assert voices and not voices & {row["player"] for row in written}
 
 
+def test_of_the_corpus_only_the_voices_named_go_in(tmp_path):
+    make(DataConfig(train=2, test=0, corpus=1, voices=("terse", "gamer")), tmp_path)
+    assert {row["player"] for row in rows(tmp_path)[2:]} == {"corpus-gamer", "corpus-terse"}
+    assert not list(tmp_path.glob("test-*"))  # both are voices of the training split
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (DataConfig(corpus=1, voices=("tersee",)), "did you mean 'terse'"),
+        (DataConfig(corpus=0, voices=("terse",)), "set corpus: 1"),
+    ],
+)
+def test_voices_that_cannot_go_in_are_told_before_anything_is_made(config, told, tmp_path):
+    with pytest.raises(HaggleError, match=told):
+        make(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("change", [{"train": 13}, {"shard": 5}, {"noise": 0.0}])
 def test_another_config_in_the_same_directory_is_refused(contents, whole, change):
     before = contents(whole)
