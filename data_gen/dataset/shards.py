@@ -99,8 +99,8 @@ class Worker:
 
     def _rows(self, shard: Shard) -> Iterator[dict[str, Any]]:
         if shard.corpus:
-            rows = _corpus(shard.split, self.job.config.voices)
-            return (row | {"id": f"{row['id']}-{shard.first}"} for row in rows)
+            written = _corpus(shard.split, self.job.config.voices)
+            return (row | {"id": f"{row['id']}-{shard.first}"} for row in written)
         meter, journal = self._open(), unfinished(self.job.out) / shard.path(self.job.out).stem
         rows = reported_rows if self.job.config.scripted else journalled_rows
         return rows(meter, shard.split, _numbers(shard), journal)

@@ -105,7 +105,7 @@ def _answered(answers: Path, asked: str) -> bool:
 
 def _open(engine: str, checkpoint: Path, target: Path) -> Any:
     """An engine with the checkpoint's weights, which are written to `target` in its form."""
-    from haggle.cli import serve_config, open_engine
+    from haggle.cli import open_engine, serve_config
     from training.export import export
 
     kind = serve_config(engine, "--engine").engine
