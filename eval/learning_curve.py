@@ -135,10 +135,10 @@ def _tokens_for(
     level, slope = laws
     if np.percentile(slope[1:], INTERVAL[0]) <= 0:
         return {"tokens": None, "why": "the slope cannot be told from zero"}
-    needed = float(np.exp((level[0] - np.log(error)) / slope[0]))
-    if needed > FARTHEST * last:
+    needed = (level[0] - np.log(error)) / slope[0]  # its logarithm
+    if needed > np.log(FARTHEST * last):
         return {"tokens": None, "why": f"more than {FARTHEST} times the tokens trained on"}
-    return {"tokens": int(needed), "why": None}
+    return {"tokens": int(np.exp(needed)), "why": None}
 
 
 def _backtest(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from data_gen.generate import DataConfig, generate
 from haggle.cli import app
 from haggle.errors import HaggleError
 from haggle.storage import read_json, read_jsonl
@@ -31,6 +32,15 @@ def trained(
     return config.output_dir
 
 
+@pytest.fixture(scope="module")
+def held_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two dialogues in small shops to draw turns from."""
+    out = tmp_path_factory.mktemp("held_out") / "data"
+    config = DataConfig(train=0, test=2, items=(2, 3), recommendation=0)
+    generate(config, out, workers=1, progress=False)
+    return out
+
+
 def curve(run: Path, dataset: Path, out: Path, *more: str) -> Any:
     words = ["eval", "learning-curve", str(run), "--dataset", str(dataset), "--out", str(out)]
     words += ["--engine", "transformers", "--n", "3", "--quiet", *more]
@@ -39,10 +49,10 @@ def curve(run: Path, dataset: Path, out: Path, *more: str) -> Any:
 
 @pytest.mark.slow
 def test_each_checkpoint_is_a_point_and_is_answered_once(
-    trained: Path, split_dataset: Path, tmp_path: Path
+    trained: Path, held_out: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    ran = curve(trained, split_dataset, out, "--before", "1000")
+    ran = curve(trained, held_out, out, "--before", "1000")
     assert ran.exit_code == 0, ran.output
     points = read_json(out / "learning_curve.json")["points"]
     told = {line["step"]: line["tokens"] for line in read_jsonl(trained / "metrics.jsonl")}
@@ -50,24 +60,24 @@ def test_each_checkpoint_is_a_point_and_is_answered_once(
     assert (out / "learning_curve.png").is_file()
     assert not list(out.glob("*/model"))  # a merged model of each would fill a disk
 
-    again = curve(trained, split_dataset, out, "--before", "1000")
+    again = curve(trained, held_out, out, "--before", "1000")
     assert again.exit_code == 0
     assert "step 2" in ran.output and "step 2" not in again.output
-    other = curve(trained, split_dataset, out, "--before", "1000", "--seed", "5")
+    other = curve(trained, held_out, out, "--before", "1000", "--seed", "5")
     assert "step 2" in other.output  # other turns are answered anew
 
 
 def test_what_cannot_be_measured_is_told_first(
-    trained: Path, split_dataset: Path, tmp_path: Path
+    trained: Path, held_out: Path, tmp_path: Path
 ) -> None:
     for run, more, told in (
         (tmp_path, (), "metrics.jsonl"),
         (trained, ("--engine", "gemini_flash"), "weights"),
     ):
-        error = curve(run, split_dataset, tmp_path / "out", *more).exception
+        error = curve(run, held_out, tmp_path / "out", *more).exception
         assert isinstance(error, HaggleError) and told in str(error)
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "metrics.jsonl").write_bytes((trained / "metrics.jsonl").read_bytes())
-    error = curve(bare, split_dataset, tmp_path / "out").exception
+    error = curve(bare, held_out, tmp_path / "out").exception
     assert isinstance(error, HaggleError) and "save_steps" in error.hint
