@@ -155,7 +155,10 @@ def test_answers_of_the_data_are_what_the_grammar_admits() -> None:
         constraint = WireConstraint(
             wire="compact",
             last=("", *states),
-            states=tuple(StateShape(n, s.payload, s.may_clear) for n, s in states.items()),
+            states=tuple(
+                StateShape(n, s.payload, s.may_clear, s.payload == "cart")
+                for n, s in states.items()
+            ),
             item_names=tuple(line.rpartition(" ")[0] for line in goods),
             contexts=tuple((n, s.context) for n, s in states.items()),
         )
