@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haggle.merchant import MAX_TOKENS
-from haggle.storage import read_json, read_jsonl
+from haggle.storage import read_json
 
 pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parents[1] / "eval" / "benchmarks"
@@ -29,10 +28,11 @@ def test_a_model_is_trained_exported_served_and_measured(tmp_path: Path) -> None
         TrainConfig(
             dataset=str(tmp_path / "data"),
             output_dir=str(tmp_path / "train"),
-            trainer={"max_steps": 2, "per_device_train_batch_size": 1, "logging_steps": 1},
+            # enough steps to learn where an answer ends: one that goes on is cut off by the limit
+            trainer={"max_steps": 6, "per_device_train_batch_size": 1, "logging_steps": 1},
         )
     )
-    assert result.steps == 2
+    assert result.steps == 6
 
     exported = export(
         tmp_path / "train" / "adapter", tmp_path / "model", quantizations=["Q8_0"], verify=False
@@ -50,7 +50,8 @@ def test_a_model_is_trained_exported_served_and_measured(tmp_path: Path) -> None
         close_engines()
     measured = metrics["results"][0]["all"]
     assert measured["turns"] >= 1
-    assert not measured["failed"], "the guard lets nothing untrue through, however weak the model"
+    let_through = measured["failed"]  # by check; one that the guard answered for counts 0
+    assert not any(let_through.values()), "the guard lets nothing untrue through, however weak"
     assert (tmp_path / "eval" / "report.html").stat().st_size > 1000
 
     some = (BENCHMARKS / "dev.jsonl").read_text(encoding="utf-8").splitlines()[:2]
@@ -64,8 +65,5 @@ def test_a_model_is_trained_exported_served_and_measured(tmp_path: Path) -> None
     finally:
         engine.close()
     assert scores["n"] == 2
-    turns = [r["turn"] for r in read_jsonl(tmp_path / "cases" / "predictions.jsonl")]
-    # After two steps a model may talk on until the limit cuts it off; what it ends is well-formed.
-    ended = [turn for turn in turns if turn["usage"]["completion_tokens"] < MAX_TOKENS]
-    assert ended and all(turn["valid_json"] for turn in ended)
+    assert scores["valid_json_rate"] == 1.0, "guarded answers are always well-formed"
     assert read_json(tmp_path / "cases" / "metrics.json") == scores
