@@ -42,8 +42,7 @@ def learning_curve(points: Sequence[tuple[int, AnsweredRun]], goal: float = 0.96
     """
     import numpy as np
 
-    if not 0 < goal < 1:
-        raise HaggleError(f"is a share between 0 and 1, not {goal}", where="--goal")
+    check_goal(goal)
     if len(points) < LEAST_POINTS:
         raise HaggleError(
             f"a curve wants {LEAST_POINTS} checkpoints or more, not {len(points)}",
@@ -74,6 +73,12 @@ def learning_curve(points: Sequence[tuple[int, AnsweredRun]], goal: float = 0.96
         "goal": {"joint": goal} | _tokens_for(laws, 1 - goal, float(tokens[-1])),
         "backtest": _backtest(tokens, wrong, drawn),
     }
+
+
+def check_goal(goal: float) -> None:
+    """Raise HaggleError for a joint accuracy that is no share."""
+    if not 0 < goal < 1:
+        raise HaggleError(f"is a share between 0 and 1, not {goal}", where="--goal")
 
 
 def write_learning_curve(curve: dict[str, Any], out: Path) -> tuple[Path, Path]:

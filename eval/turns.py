@@ -79,11 +79,6 @@ def sample_turns(path: Path, split: str, n: int, seed: int) -> list[dict[str, An
     return [turn for _, turn in sorted(kept, key=lambda pair: pair[0])]
 
 
-def digest(turns: Sequence[dict[str, Any]]) -> str:
-    """What tells this sample of turns from any other, as it stands in a run's run.json."""
-    return sha256(dumps(turns).encode()).hexdigest()
-
-
 def run_turns(
     path: Path,
     engine: Engine,
@@ -105,7 +100,7 @@ def run_turns(
     identity = {
         "engine": engine.name,
         "model": engine.model,
-        "turns": digest(turns),
+        "turns": sha256(dumps(turns).encode()).hexdigest(),
     }
     done = resume(out, identity)
     meter = Meter(engine, out / USAGE)

@@ -19,8 +19,8 @@ def step_of(checkpoint: Path) -> int:
 
 def last_checkpoint(run: Path) -> Path | None:
     """The newest checkpoint that was written to its end."""
-    found = [path for path in run.glob(f"{PREFIX}*") if step_of(path) >= 0]
-    return next(filter(_whole, sorted(found, key=step_of, reverse=True)), None)
+    found = whole_checkpoints(run)
+    return found[-1][1] if found else None
 
 
 def whole_checkpoints(run: Path) -> list[tuple[int, Path]]:

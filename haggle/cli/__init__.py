@@ -267,6 +267,13 @@ def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Any
     return load_engine(with_shipped_model(config))
 
 
+def rate_text(rate: Any) -> str:
+    """`82.7% (75 to 89)`: a rate with its interval, or n/a where nothing was measured."""
+    if rate["value"] is None:
+        return "n/a"
+    return f"{100 * rate['value']:.1f}% ({100 * rate['low']:.0f} to {100 * rate['high']:.0f})"
+
+
 def print_table(title: str, values: Any) -> None:
     """Print a flat or nested result as a table of keys and values."""
     from dataclasses import asdict, is_dataclass

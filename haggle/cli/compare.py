@@ -35,13 +35,15 @@ def print_comparison(compared: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from haggle.cli import rate_text
+
     title = f"{compared['n']} {compared['kind']}, against {compared['reference']}"
     table = Table(title=title)
     measures = ("joint", "state", "cart", "same_text", "same_decision")
     for column in ("run", *(name.replace("_", " ") for name in measures), "joint, points"):
         table.add_column(column)
     for run in compared["runs"]:
-        rates = [_rate(run[name]) for name in measures]
+        rates = [rate_text(run[name]) for name in measures]
         difference = run["joint_difference"]
         low, value, high = (100 * difference[key] for key in ("low", "value", "high"))
         points = f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
@@ -51,9 +53,3 @@ def print_comparison(compared: dict[str, Any]) -> None:
     Console().print(table)
     if compared["left_out"]:
         typer.echo(f"left out: {compared['left_out']} turns that not all runs answered")
-
-
-def _rate(rate: dict[str, Any]) -> str:
-    if rate["value"] is None:
-        return "n/a"
-    return f"{100 * rate['value']:.1f}% ({100 * rate['low']:.0f} to {100 * rate['high']:.0f})"

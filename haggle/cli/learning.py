@@ -8,7 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
+from haggle.config import Record, claim_directory
 from haggle.errors import HaggleError
+
+
+class _Asked(Record):
+    """What a directory of a learning curve was asked for; the goal may change."""
+
+    run: Path
+    dataset: Path
+    split: str
+    n: int
+    seed: int
+    engine: str
 
 
 def learning_curve(
@@ -31,14 +43,15 @@ def learning_curve(
 ) -> None:
     """Answer the same turns with each checkpoint, fit a power law, draw it; resumes."""
     from eval.compare import read_answered
-    from eval.learning_curve import LEAST_POINTS, write_learning_curve
+    from eval.learning_curve import LEAST_POINTS, check_goal, write_learning_curve
     from eval.learning_curve import learning_curve as fit
-    from eval.turns import digest, run_turns, sample_turns
+    from eval.turns import run_turns
     from haggle.cli import located, print_table
     from haggle.dataset import dataset_files
     from training.checkpoints import whole_checkpoints
     from training.curves import read_curve
 
+    check_goal(goal)
     dataset_files(dataset, split)  # a missing one is told before a model is loaded
     steps = [(line["step"], line["tokens"]) for line in read_curve(run).steps]
     found = whole_checkpoints(run)
@@ -48,12 +61,14 @@ def learning_curve(
             where=str(run),
             hint="train with a smaller trainer.save_steps and a larger trainer.save_total_limit",
         )
-    asked = digest(sample_turns(dataset, split, n, seed))
+    _reads_weights(engine)
+    asked = _Asked(run=run, dataset=dataset, split=split, n=n, seed=seed, engine=engine)
+    claim_directory(out, asked, "the learning curve of another run, or over other turns")
     points = []
     for step, checkpoint in found:
         answers = out / f"step-{step}"
         tokens = before + max((told for at, told in steps if at <= step), default=0)
-        if not _answered(answers, asked):
+        if not (answers / "metrics.json").is_file():
             typer.echo(f"step {step}, {tokens:,} tokens")
             loaded = _open(engine, checkpoint, answers / "model")
             try:
@@ -74,49 +89,44 @@ def learning_curve(
 
 def told(curve: dict[str, Any]) -> dict[str, str]:
     """The curve in words: its points, its law, what it forecasts."""
-    rows = {f"{point['tokens']:,} tokens": _interval(point["joint"]) for point in curve["points"]}
+    from haggle.cli import rate_text
+
+    rows = {f"{point['tokens']:,} tokens": rate_text(point["joint"]) for point in curve["points"]}
     law, goal, check = curve["law"], curve["goal"], curve["backtest"]
     rows["error ~ tokens ** -b, b"] = f"{law['b']:.2f} ({law['b_low']:.2f} to {law['b_high']:.2f})"
     for point in curve["forecast"]:
-        rows[f"forecast, {point['times']} times the tokens"] = _interval(point)
+        rows[f"forecast, {point['times']} times the tokens"] = rate_text(point)
     wanted = f"{goal['tokens']:,} tokens" if goal["tokens"] else f"not told: {goal['why']}"
     rows[f"for {100 * goal['joint']:g}%"] = wanted
     if check is not None:
         rows["the last point, forecast from the others"] = (
-            f"{_interval(check)}, measured {100 * check['measured']:.1f}%"
+            f"{rate_text(check)}, measured {100 * check['measured']:.1f}%"
         )
     return rows
 
 
-def _interval(rate: dict[str, Any]) -> str:
-    return f"{100 * rate['value']:.1f}% ({100 * rate['low']:.0f} to {100 * rate['high']:.0f})"
+def _reads_weights(engine: str) -> str:
+    """The kind of an engine, which has to be one for weights on this machine."""
+    from haggle.cli import serve_config
 
-
-def _answered(answers: Path, asked: str) -> bool:
-    """Whether an earlier call has finished this checkpoint, over the same turns."""
-    from eval.journal import RUN
-    from haggle.storage import read_json
-
-    marker = answers / RUN
-    if not ((answers / "metrics.json").is_file() and marker.is_file()):
-        return False
-    return bool(read_json(marker).get("turns") == asked)
-
-
-def _open(engine: str, checkpoint: Path, target: Path) -> Any:
-    """An engine with the checkpoint's weights, which are written to `target` in its form."""
-    from haggle.cli import open_engine, serve_config
-    from training.export import export
-
-    kind = serve_config(engine, "--engine").engine
+    kind = str(serve_config(engine, "--engine").engine)
     if kind not in {"llamacpp", "transformers", "vllm"}:
         raise HaggleError(
             f"engine {kind!r} does not read weights from this machine",
             where="--engine",
             hint="take a serve config of llama.cpp, transformers or vLLM",
         )
-    types = ("Q8_0",) if kind == "llamacpp" else ()
+    return kind
+
+
+def _open(engine: str, checkpoint: Path, target: Path) -> Any:
+    """An engine with the checkpoint's weights, which are written to `target` in its form."""
+    from haggle.cli import open_engine
+    from training.export import export
+
+    gguf = _reads_weights(engine) == "llamacpp"
+    types = ("Q8_0",) if gguf else ()
     result = export(checkpoint, target, quantizations=types, verify=False, echo=lambda _: None)
-    if kind == "llamacpp":
+    if gguf:
         return open_engine(engine, result.ggufs["Q8_0"])
     return open_engine(engine, None, str(result.merged))

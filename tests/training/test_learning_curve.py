@@ -63,8 +63,9 @@ def test_each_checkpoint_is_a_point_and_is_answered_once(
     again = curve(trained, held_out, out, "--before", "1000")
     assert again.exit_code == 0
     assert "step 2" in ran.output and "step 2" not in again.output
-    other = curve(trained, held_out, out, "--before", "1000", "--seed", "5")
-    assert "step 2" in other.output  # other turns are answered anew
+    other = curve(trained, held_out, out, "--before", "1000", "--seed", "5").exception
+    assert isinstance(other, HaggleError) and "over other turns" in str(other)
+    assert read_json(out / "learning_curve.json")["points"] == points
 
 
 def test_what_cannot_be_measured_is_told_first(
@@ -73,9 +74,11 @@ def test_what_cannot_be_measured_is_told_first(
     for run, more, told in (
         (tmp_path, (), "metrics.jsonl"),
         (trained, ("--engine", "gemini_flash"), "weights"),
+        (trained, ("--goal", "96"), "between 0 and 1"),
     ):
         error = curve(run, held_out, tmp_path / "out", *more).exception
         assert isinstance(error, HaggleError) and told in str(error)
+        assert not (tmp_path / "out").exists()
     bare = tmp_path / "bare"
     bare.mkdir()
     (bare / "metrics.jsonl").write_bytes((trained / "metrics.jsonl").read_bytes())
