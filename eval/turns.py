@@ -24,6 +24,7 @@ from haggle.engine import Engine, GenerationRequest, Message
 from haggle.errors import HaggleError
 from haggle.merchant import MAX_TOKENS
 from haggle.procedure import load_procedure
+from haggle.session import MAX_EXCHANGES
 from haggle.storage import dumps
 from haggle.wire import UNLISTED, WireError, decode_compact
 
@@ -31,14 +32,21 @@ GROUPS = ("act", "teacher", "voice", "scenario", "goal_state", "linked")
 
 
 def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
-    """Every turn of a split: its messages up to the player's line, the right answer, labels."""
+    """Every turn of a split: the messages that serving would send, the right answer, labels.
+
+    Of a long dialogue the oldest rounds are left out, as a session leaves them out.
+    """
     for row in iter_rows(path, split):
         answers = [i for i, m in enumerate(row["messages"]) if m["role"] == "assistant"]
         texts = [message["content"] for message in row["messages"]]
+        opening = answers[0] - 1 if answers else 0  # the system message, where there is one
         for number, (at, turn) in enumerate(zip(answers, row["turns"], strict=True), start=1):
             yield {
                 "id": f"{row['id']}/{number}",
-                "messages": row["messages"][:at],
+                "messages": [
+                    *row["messages"][:opening],
+                    *row["messages"][max(opening, at - 1 - 2 * MAX_EXCHANGES) : at],
+                ],
                 "right": texts[at],
                 "player": turn["player"],
                 "act": turn["act"] or "none",

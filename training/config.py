@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import yaml
 from pydantic import Field, model_validator
 
-from haggle.config import Record, load_config, read_mapping
+from haggle.config import Record, parse, read_mapping
 from haggle.errors import HaggleError, nearest
 from haggle.merchant import MAX_TOKENS
 from haggle.models import DEFAULT_BASE
@@ -220,12 +220,17 @@ METHODS: dict[str, type[TrainConfig] | type[DpoConfig] | type[GrpoConfig]] = {
 
 def load_train_config(path: str | Path) -> AnyConfig:
     """Read a run's config. Raises HaggleError naming file, key and the nearest right key."""
-    method = read_mapping(Path(path)).get("method", "sft")
+    return parse_train_config(read_mapping(Path(path)), str(path))
+
+
+def parse_train_config(data: Mapping[str, Any], where: str) -> AnyConfig:
+    """A run's config from its keys and values; `where` names their source in errors."""
+    method = data.get("method", "sft")
     if method not in METHODS:
         hint = nearest(str(method), METHODS)
-        raise HaggleError(f"unknown method {method!r}", where=str(path), hint=hint)
-    config: AnyConfig = load_config(path, METHODS[method])
-    check_trainer_keys(config, where=str(path))
+        raise HaggleError(f"unknown method {method!r}", where=where, hint=hint)
+    config: AnyConfig = parse(data, METHODS[method], where)
+    check_trainer_keys(config, where=where)
     return config
 
 

@@ -146,7 +146,7 @@ def make_preferences(
                 continue
             tally = Tally()
             rows = _advancing(pairs(config, split, number, tally), advance)
-            written = _write(rows, parts, split, config.shard)
+            written = write_pairs(rows, parts, split, config.shard)
             splits[split] = tally.summary(config.quotas(number))
             for index, part in enumerate(written):
                 finished.append((part, out / shard_name(split, index, len(written))))
@@ -265,17 +265,21 @@ def _answers(moment: Moment, wrong: Wrong) -> Row:
         "variant": variant,
         "act": moment.act,
         "faults": faults(session, proposal, moment.goal),
-        "chosen": _said(encode_compact(right, session.procedure)),
-        "rejected": _said(text),
+        "chosen": said(encode_compact(right, session.procedure)),
+        "rejected": said(text),
     }
 
 
-def _said(answer: str) -> list[dict[str, str]]:
+def said(answer: str) -> list[dict[str, str]]:
+    """An answer as a column of a pair holds it."""
     return [{"role": "assistant", "content": neutralise_markup(answer)}]
 
 
-def _write(rows: Iterator[Row], folder: Path, split: Split, size: int) -> list[Path]:
-    """Write rows as Parquet files of `size` rows each; returns them in order."""
+def write_pairs(rows: Iterator[Row], folder: Path, split: Split, size: int) -> list[Path]:
+    """Write rows as Parquet files of `size` rows each; returns them in order.
+
+    The files are named as shards of a split; `size` rows or fewer make one file.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

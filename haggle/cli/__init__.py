@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from haggle.cli.ablate import ablate
 from haggle.cli.compare import compare
 from haggle.cli.curves import curves
 from haggle.cli.export import card, export
@@ -45,6 +46,7 @@ app.command()(inspect)
 app.command()(stats)
 app.command()(preferences)
 app.command()(curves)
+app.command()(ablate)
 app.command()(export)
 app.command()(card)
 eval_app.command()(turns)
@@ -272,6 +274,12 @@ def rate_text(rate: Any) -> str:
     if rate["value"] is None:
         return "n/a"
     return f"{100 * rate['value']:.1f}% ({100 * rate['low']:.0f} to {100 * rate['high']:.0f})"
+
+
+def points_text(difference: Any) -> str:
+    """`+1.5 (-0.3 to +3.2)`: a difference of two rates in points, with its interval."""
+    low, value, high = (100 * difference[key] for key in ("low", "value", "high"))
+    return f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def print_table(title: str, values: Any) -> None:

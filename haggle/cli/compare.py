@@ -35,7 +35,7 @@ def print_comparison(compared: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from haggle.cli import rate_text
+    from haggle.cli import points_text, rate_text
 
     title = f"{compared['n']} {compared['kind']}, against {compared['reference']}"
     table = Table(title=title)
@@ -44,9 +44,7 @@ def print_comparison(compared: dict[str, Any]) -> None:
         table.add_column(column)
     for run in compared["runs"]:
         rates = [rate_text(run[name]) for name in measures]
-        difference = run["joint_difference"]
-        low, value, high = (100 * difference[key] for key in ("low", "value", "high"))
-        points = f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+        points = points_text(run["joint_difference"])
         if run["name"] == compared["reference"]:
             rates[3:], points = ["", ""], ""
         table.add_row(Text(run["name"]), *rates, points)

@@ -61,7 +61,7 @@ def learning_curve(
             where=str(run),
             hint="train with a smaller trainer.save_steps and a larger trainer.save_total_limit",
         )
-    _reads_weights(engine)
+    kind_of_weights(engine)
     asked = _Asked(run=run, dataset=dataset, split=split, n=n, seed=seed, engine=engine)
     claim_directory(out, asked, "the learning curve of another run, or over other turns")
     points = []
@@ -70,7 +70,7 @@ def learning_curve(
         tokens = before + max((told for at, told in steps if at <= step), default=0)
         if not (answers / "metrics.json").is_file():
             typer.echo(f"step {step}, {tokens:,} tokens")
-            loaded = _open(engine, checkpoint, answers / "model")
+            loaded = open_weights(engine, checkpoint, answers / "model")
             try:
                 run_turns(
                     dataset, loaded, answers,
@@ -105,7 +105,7 @@ def told(curve: dict[str, Any]) -> dict[str, str]:
     return rows
 
 
-def _reads_weights(engine: str) -> str:
+def kind_of_weights(engine: str) -> str:
     """The kind of an engine, which has to be one for weights on this machine."""
     from haggle.cli import serve_config
 
@@ -119,14 +119,14 @@ def _reads_weights(engine: str) -> str:
     return kind
 
 
-def _open(engine: str, checkpoint: Path, target: Path) -> Any:
-    """An engine with the checkpoint's weights, which are written to `target` in its form."""
+def open_weights(engine: str, weights: Path, target: Path, base: str | None = None) -> Any:
+    """An engine with an adapter's or a checkpoint's weights, written to `target` in its form."""
     from haggle.cli import open_engine
     from training.export import export
 
-    gguf = _reads_weights(engine) == "llamacpp"
+    gguf = kind_of_weights(engine) == "llamacpp"
     types = ("Q8_0",) if gguf else ()
-    result = export(checkpoint, target, quantizations=types, verify=False, echo=lambda _: None)
+    result = export(weights, target, base, quantizations=types, verify=False, echo=lambda _: None)
     if gguf:
         return open_engine(engine, result.ggufs["Q8_0"])
     return open_engine(engine, None, str(result.merged))

@@ -18,9 +18,19 @@ def preferences(
     dataset: Annotated[
         Path | None, typer.Option(help="Take the turns of this data set instead of the config's.")
     ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Take the wrong answers of this run of `haggle eval turns --split train`, which "
+            "was asked the --dataset; no config, --n or --seed then."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
 ) -> None:
     """Write preference pairs: right answers against answers with a mistake in them."""
+    if answers is not None:
+        _own(answers, dataset, out, given=n is not None or seed is not None)
+        return
     from data_gen.dataset.preferences import load_preference_config, make_preferences
     from haggle.cli import located, print_table
     from haggle.config import named_config
@@ -36,3 +46,21 @@ def preferences(
         for split, counts in summary["splits"].items()
     }
     print_table("preference pairs", table | {"seconds": summary["seconds"]})
+
+
+def _own(answers: Path, dataset: Path | None, out: Path, *, given: bool) -> None:
+    """Pairs from a model's own wrong answers."""
+    from eval.own_mistakes import OwnMistakes, make_own_pairs
+    from haggle.cli import print_table
+    from haggle.errors import HaggleError
+
+    if dataset is None:
+        raise HaggleError(
+            "which data set was answered?", where="--answers", hint="name it with --dataset"
+        )
+    if given:
+        raise HaggleError(
+            "every wrong answer makes a pair: --n and --seed have no effect", where="--answers"
+        )
+    summary = make_own_pairs(OwnMistakes(answers=answers, dataset=dataset), out)
+    print_table("preference pairs", summary["splits"] | {"answers": summary["answers"]})

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import pytest
 
 from data_gen.play import Play
 from eval import experiment
+from eval.turns import turns_of
 from haggle.engine import Generation, GenerationRequest
 from haggle.wire import encode_compact
 
@@ -60,3 +63,45 @@ def oracle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., OracleEngi
     monkeypatch.setattr(experiment, "make_play", watched)
     yield lambda spoil=lambda call, text: text: OracleEngine(spoil, plays=plays)
     experiment.close_engines()
+
+
+class Memory:
+    """An engine that knows the right answers to a data set's turns, but for every `worse`-th one;
+    what `spoil` makes of them is what it says."""
+
+    name = "memory"
+
+    def __init__(
+        self,
+        path: Path,
+        worse: int = 0,
+        split: str = "test",
+        spoil: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self.model = f"memory-{worse}"
+        self.worse = worse
+        self.spoil = spoil
+        self.asked = 0
+        self.right = {json.dumps(t["messages"]): t["right"] for t in turns_of(path, split)}
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        answers = []
+        for request in requests:
+            self.asked += 1
+            assert request.constraint is None and request.temperature == 0
+            text = self.right[json.dumps([asdict(m) for m in request.messages])]
+            bad = self.worse and self.asked % self.worse == 0
+            answers.append(Generation("oops" if bad else self.spoil(text)))
+        return answers
+
+    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def memory() -> type[Memory]:
+    """The class of engines that know a data set's answers."""
+    return Memory

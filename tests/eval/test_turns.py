@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from data_gen.corpus_io import corpus_rows
 from eval.turns import run_turns, sample_turns, turns_of
-from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
-
-
-class Memory:
-    """An engine that knows the right answers, but for every `worse`-th one."""
-
-    name = "memory"
-
-    def __init__(self, path: Path, worse: int = 0) -> None:
-        self.model = f"memory-{worse}"
-        self.worse = worse
-        self.asked = 0
-        self.right = {json.dumps(t["messages"]): t["right"] for t in turns_of(path, "test")}
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        answers = []
-        for request in requests:
-            self.asked += 1
-            assert request.constraint is None and request.temperature == 0
-            text = self.right[json.dumps([asdict(m) for m in request.messages])]
-            bad = self.worse and self.asked % self.worse == 0
-            answers.append(Generation("oops" if bad else text))
-        return answers
-
-    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
+from haggle.session import MAX_EXCHANGES, Exchange, Session
+from haggle.world_io import named_world
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +22,8 @@ def dataset(tmp_path_factory) -> Path:
     return path
 
 
-def test_a_model_that_knows_every_answer_has_full_marks(dataset, tmp_path):
-    metrics = run_turns(dataset, Memory(dataset), tmp_path, n=40, progress=False)
+def test_a_model_that_knows_every_answer_has_full_marks(memory, dataset, tmp_path):
+    metrics = run_turns(dataset, memory(dataset), tmp_path, n=40, progress=False)
     for measure in ("valid_json", "last", "state", "cart", "bid", "joint"):
         assert metrics[measure]["value"] == 1, measure
     assert metrics["n"] == 40 and set(metrics["by"]["teacher"]) == {"corpus"}
@@ -80,13 +51,37 @@ def test_goods_called_by_another_name_are_a_group_of_their_own(tmp_path):
     assert [turn["linked"] for turn in turns_of(path, "test")] == [kind for _, _, kind in said]
 
 
-def test_wrong_answers_are_counted(dataset, tmp_path):
-    metrics = run_turns(dataset, Memory(dataset, worse=4), tmp_path, n=40, progress=False)
+def test_of_a_long_dialogue_the_oldest_rounds_are_left_out_as_in_serving(tmp_path):
+    talk = '{"last":"CASUAL","state":"CASUAL","say":"a"}'
+    rounds = MAX_EXCHANGES + 3
+    messages = [{"role": "system", "content": "s"}]
+    for number in range(rounds):
+        messages += [
+            {"role": "user", "content": f"cart []\nplayer: {number}"},
+            {"role": "assistant", "content": talk},
+        ]
+    turns = [{"player": str(n), "act": "", "state": "CASUAL"} for n in range(rounds)]
+    row = {"id": "d", "scenario": "specific_items", "messages": messages, "turns": turns}
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    session = Session(named_world("frontier_shop"))
+    for turn in turns_of(path, "test"):
+        asked = [message["content"] for message in turn["messages"]]
+        sent = session.messages(turn["player"])
+        assert len(asked) == len(sent) and asked[0] == "s"
+        assert [text.rpartition(" ")[2] for text in asked[1::2]] == [
+            message.content.rpartition(" ")[2] for message in sent[1::2]
+        ]
+        session.exchanges.append(Exchange("cart []", turn["player"], talk))
+
+
+def test_wrong_answers_are_counted(memory, dataset, tmp_path):
+    metrics = run_turns(dataset, memory(dataset, worse=4), tmp_path, n=40, progress=False)
     assert metrics["joint"]["passed"] == metrics["valid_json"]["passed"] == 30
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(dataset, tmp_path):
-    class Dying(Memory):
+def test_an_interrupted_run_goes_on_where_it_stopped(memory, dataset, tmp_path):
+    class Dying(memory):
         def generate(self, requests):
             if self.asked >= 16:
                 raise KeyboardInterrupt
@@ -94,14 +89,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(dataset, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run_turns(dataset, Dying(dataset), tmp_path, n=40, progress=False)
-    engine = Memory(dataset)
+    engine = memory(dataset)
     assert run_turns(dataset, engine, tmp_path, n=40, progress=False)["joint"]["value"] == 1
     assert engine.asked == 24
 
 
-def test_answers_of_another_model_are_not_taken_for_this_ones(dataset, tmp_path):
-    run_turns(dataset, Memory(dataset, worse=2), tmp_path, n=10, progress=False)
-    engine = Memory(dataset)
+def test_answers_of_another_model_are_not_taken_for_this_ones(memory, dataset, tmp_path):
+    run_turns(dataset, memory(dataset, worse=2), tmp_path, n=10, progress=False)
+    engine = memory(dataset)
     run_turns(dataset, engine, tmp_path, n=10, progress=False)
     assert engine.asked == 10
 

@@ -1,0 +1,217 @@
+"""`haggle ablate`: the same short training with one thing changed at a time, on the same turns."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import Field
+
+from haggle.config import Record, claim_directory, load_config, named_config, parse, read_mapping
+from haggle.errors import HaggleError, nearest
+from haggle.storage import read_json, write_json
+
+Changes = dict[str, Any]
+
+
+class Arm(Record):
+    """What an arm changes: keys of the data config and of the recipe, nested ones key by key."""
+
+    data: Changes = {}
+    train: Changes = {}
+
+
+class AblationConfig(Record):
+    """A data config, a recipe (both by name or file), and arms that each change something.
+
+    Every arm answers `n` turns of the test split of the data config `measured`, in the format
+    (`method`) that it was trained in. The first arm is the one the others are held against.
+    """
+
+    data: str
+    recipe: str
+    measured: str = "unseen"
+    n: Annotated[int, Field(ge=1)] = 200
+    seed: int = 0
+    arms: Annotated[dict[str, Arm], Field(min_length=1)]
+
+
+def ablate(
+    config: Annotated[str, typer.Option(help="A config of arms (a name in configs/ablation).")],
+    out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/ablation"),
+    arm: Annotated[
+        list[str] | None, typer.Option(help="Run this arm only; as often as there are.")
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="A serve config of llama.cpp, transformers or vLLM."),
+    ] = "llamacpp_batch",
+    batch: Annotated[int, typer.Option(min=1, help="Turns at once.")] = 8,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+) -> None:
+    """Train a recipe once for each arm, each with one thing changed, and compare; resumes."""
+    from haggle.cli import located
+    from haggle.cli.learning import kind_of_weights
+
+    path = named_config("ablation", config)
+    asked = load_config(path, AblationConfig)
+    for name in arm or []:
+        if name not in asked.arms:
+            raise HaggleError(
+                f"no arm is named {name!r}", where="--arm", hint=nearest(name, asked.arms)
+            )
+    kind_of_weights(engine)
+    with located(str(path)):
+        ready = {name: prepared(asked, name, out) for name in asked.arms}
+    claim_directory(out, asked, "an ablation of another config")
+    for name in arm or asked.arms:
+        _run(asked, name, ready[name], out, engine, batch, not quiet)
+    compared = compared_arms(asked, out)
+    write_json(out / "ablation.json", compared)
+    _print(compared)
+
+
+class Prepared(Record):
+    """The configs of an arm, checked before anything runs; where its data sets lie."""
+
+    data: Any
+    measured: Any
+    train: Any
+    data_dir: Path
+    measured_dir: Path
+
+
+def prepared(asked: AblationConfig, name: str, out: Path) -> Prepared:
+    """The arm's configs. Arms with the same data share a directory, named after the first.
+
+    Raises HaggleError naming the arm and the key that is wrong.
+    """
+    from data_gen.config import DataConfig, check
+    from training.config import parse_train_config
+
+    def data_of(arm: str) -> Any:
+        merged = merge(read_mapping(named_config("data", asked.data)), asked.arms[arm].data)
+        return parse(merged, DataConfig, f"arms.{arm}.data")
+
+    def measured_of(arm: str) -> Any:
+        measured = read_mapping(named_config("data", asked.measured))
+        return parse(measured | {"method": data_of(arm).method}, DataConfig, "measured")
+
+    def first(made: Any) -> str:
+        return next(arm for arm in asked.arms if made(arm) == made(name))
+
+    data, measured = data_of(name), measured_of(name)
+    check(data)
+    check(measured)
+    data_dir = out / "data" / first(data_of)
+    recipe = merge(read_mapping(named_config("train", asked.recipe)), asked.arms[name].train)
+    recipe |= {"dataset": str(data_dir), "output_dir": str(out / name / "train")}
+    train = parse_train_config(recipe, f"arms.{name}.train")
+    measured_dir = out / "measured" / first(measured_of)
+    return Prepared(
+        data=data, measured=measured, train=train, data_dir=data_dir, measured_dir=measured_dir
+    )
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the changes in it; mappings in both are merged key by key."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            merged[key] = merge(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _run(
+    asked: AblationConfig,
+    name: str,
+    arm: Prepared,
+    out: Path,
+    engine: str,
+    batch: int,
+    shown: bool,
+) -> None:
+    """Data, training, answers of one arm; what is finished is left alone."""
+    from data_gen.generate import generate
+    from eval.turns import run_turns
+    from haggle.cli.learning import open_weights
+    from training.run import train
+
+    answers = out / name / "turns"
+    if (answers / "metrics.json").is_file():
+        return
+    typer.echo(f"arm {name}")
+    generate(arm.data, arm.data_dir, progress=shown)
+    generate(arm.measured, arm.measured_dir, progress=shown)
+    result = train(arm.train, echo=typer.echo)
+    loaded = open_weights(engine, result.weights, answers / "model", arm.train.base)
+    try:
+        run_turns(
+            arm.measured_dir, loaded, answers,
+            n=asked.n, seed=asked.seed, batch=batch, progress=shown,
+        )  # fmt: skip
+    finally:
+        loaded.close()
+    shutil.rmtree(answers / "model")
+
+
+def compared_arms(asked: AblationConfig, out: Path) -> dict[str, Any]:
+    """The arms that are finished: tokens, minutes, accuracies, difference from the first arm.
+
+    `joint_difference` is paired over the same turns (`eval.compare.paired_difference`), None while
+    the first arm is not finished.
+    """
+    from eval.compare import paired_difference, read_answered
+
+    done: dict[str, Any] = {}
+    reference: dict[str, bool] | None = None
+    for index, name in enumerate(asked.arms):
+        folder = out / name
+        if not (folder / "turns" / "metrics.json").is_file():
+            continue
+        records = read_answered(folder / "turns", name).records
+        joint = {key: bool(record["joint"]) for key, record in records.items()}
+        if index == 0:
+            reference = joint
+        measured = read_json(folder / "turns" / "metrics.json")
+        trained = read_json(folder / "train" / "result.json")
+        both = [key for key in reference or () if key in joint]
+        done[name] = {
+            "changes": asked.arms[name].model_dump(exclude_defaults=True),
+            **{key: trained[key] for key in ("tokens", "steps", "minutes", "loss")},
+            **{key: measured[key] for key in ("joint", "state", "cart", "valid_json")},
+            "joint_difference": None
+            if reference is None
+            else paired_difference([joint[k] for k in both], [reference[k] for k in both]),
+        }
+    return {"n": asked.n, "measured": asked.measured, "arms": done}
+
+
+def _print(compared: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from haggle.cli import points_text, rate_text
+
+    rates = ("joint", "state", "cart")
+    table = Table(title=f"{compared['n']} turns of {compared['measured']}")
+    for column in ("arm", "tokens", "minutes", "loss", *rates, "joint, points"):
+        table.add_column(column)
+    for index, (name, arm) in enumerate(compared["arms"].items()):
+        difference = arm["joint_difference"]
+        table.add_row(
+            Text(name),
+            f"{arm['tokens']:,}",
+            f"{arm['minutes']:.1f}",
+            f"{arm['loss']:.2f}",
+            *(rate_text(arm[rate]) for rate in rates),
+            points_text(difference) if index and difference else "",
+        )
+    Console().print(table)
