@@ -41,6 +41,15 @@ _FILLERS = frozenset(
     "old big small little piece pieces unit units such same".split()
 )
 _EACH = frozenset("each per percent apiece off".split())
+_MODAL = frozenset("can may might must will".split())  # nouns too, but seldom
+_SUBJECTS = frozenset("i you u ya we he she it they my your not be have get".split())
+_BEFORE_NOUNS = frozenset(
+    "the a an per each every that this another smaller bigger larger smallest biggest largest "
+    "cheaper cheapest dearer".split()
+)
+_CONTAINERS = frozenset(
+    "bag box bottle bundle can case crate jar kit pack packet pair set tin".split()
+)
 _ONES = frozenset(
     "one ones thing things item items kind kinds sort sorts line entry option".split()
 )
@@ -134,15 +143,17 @@ class Linker:
         number: _Number | None = None  # one that may yet count a mention
         at = 0
         while at < len(words):
-            read = self._number(words, at)
+            read = None if self._leads(words, at) else self._number(words, at)
             if read is not None and not (cheaper is not None and words[at].text in _ONES):
                 yield from _alone(number)
                 number, loose = read, None
                 at += read.used
                 continue
-            ids, used = self._mention(text, words[at:])
+            ids, used = ([], 0) if self._helps(words, at) else self._mention(text, words[at:])
             end = words[at + used - 1].end if used else 0
             strange = ""
+            if used == 1 and loose is not None and self._vague(loose, words[at]):
+                ids, used = [], 0
             if used and loose is not None and self._of_others(loose, words[at], ids):
                 strange = "" if loose.text in common_words() else text[loose.start : end]
                 ids = []
@@ -198,6 +209,27 @@ class Linker:
             told, used, at + used, words[at + used - 1].end,
         )  # fmt: skip
 
+    def _leads(self, words: list[_Word], at: int) -> frozenset[str]:
+        """Ids of the items in whose names the number at `at` stands with the word behind it:
+        `six-shot revolvers` are not six, nor is `50m of rope` fifty."""
+        if at + 1 >= len(words) or not (words[at].text in UNITS or words[at].text.isdecimal()):
+            return frozenset()
+        return frozenset(self._words.joined(words[at].text, words[at + 1].text))
+
+    def _helps(self, words: list[_Word], at: int) -> bool:
+        """Whether the word at `at` is a verb that is a noun elsewhere: `can I`, not `the can`."""
+        if words[at].text not in _MODAL:
+            return False
+        if at + 1 < len(words) and (
+            words[at + 1].text in _SUBJECTS or words[at + 1].text == "t"  # can't
+        ):
+            return True
+        if at == 0:
+            return len(words) > 1
+        before = words[at - 1].text
+        owners = set(self._words.owners(before))
+        return before not in _BEFORE_NOUNS and not owners & set(self._words.owners(words[at].text))
+
     def _counts(self, text: str, words: list[_Word], number: _Number, at: int) -> bool:
         """Whether a number counts the mention that begins at `at`: little stands between them."""
         between = words[number.next : at]
@@ -242,18 +274,32 @@ class Linker:
         owners = self._words.owners(word.text)
         return bool(owners) and following.start == word.end + 1 and not set(owners) & set(ids)
 
+    def _vague(self, before: _Word, head: _Word) -> bool:
+        """Whether a word for any container says nothing, as behind a word that no name has."""
+        return (
+            singular(head.text) in _CONTAINERS
+            and head.start == before.end + 1
+            and before.text not in _FILLERS | HOLLOW
+            and before.text not in common_words()
+            and not self._words.score(before.text)
+        )
+
     def _mention(self, text: str, words: list[_Word]) -> tuple[list[str], int]:
         """The items that the longest run of words at the start can mean, and its length."""
+        if leads := self._leads(words, 0):
+            ids, used = self._mention(text, words[1:])
+            kept = [item_id for item_id in ids if item_id in leads]
+            return (kept, used + 1) if kept else ([], 0)
         best: tuple[list[str], int] = ([], 0)
         fits: dict[str, float] = {}
         covered: dict[str, set[str]] = {}
         strong: set[str] = set()
         before = ""
         for length, word in enumerate(words[:MAX_RUN], start=1):
-            if length > 1 and re.search(r"[.,;:!?]", text[words[length - 2].end : word.start]):
+            if length > 1 and re.search(r"[.,;:!?+&/]", text[words[length - 2].end : word.start]):
                 break
             if word.text in HOLLOW:
-                if length == 1:
+                if length == 1 or word.text in self._words.parting:
                     break
                 continue
             found = self._words.score(word.text)
@@ -262,6 +308,8 @@ class Linker:
             for item_id in found.keys() | joined.keys():
                 if length > 1 and item_id not in fits:
                     continue
+                if singular(word.text) in covered.get(item_id, ()):
+                    continue  # said again: "a silver locket and a locket chain"
                 score, is_strong = max(
                     found.get(item_id, (0.0, False)), joined.get(item_id, (0.0, False))
                 )

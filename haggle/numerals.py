@@ -18,6 +18,12 @@ TENS = {
     )
 }
 SCALES = {"hundred": 100, "thousand": 1000, "grand": 1000, "dozen": 12, "score": 20}
+_FIXED = [
+    (("half", "a", "dozen"), "6"),
+    (("a", "half", "dozen"), "6"),
+    (("half", "dozen"), "6"),
+    (("a", "couple"), "2"),
+]
 PLAIN = 12  # number words up to here, standing alone, need no translation
 
 
@@ -38,8 +44,9 @@ def read_number(words: Sequence[str]) -> tuple[str, int]:
         except ValueError:
             return "", 1
         return f"{value:g}" if value < 1e6 else "", 1
-    if first == "half" and list(words[1:3]) == ["a", "dozen"]:
-        return "6", 3
+    for spoken, told in _FIXED:
+        if tuple(words[: len(spoken)]) == spoken:
+            return told, len(spoken)
     if first == "a" and len(words) > 1 and words[1] in SCALES and words[1] != "score":
         return _spoken(words)
     return _spoken(words) if first in UNITS or first in TENS or first == "dozen" else ("", 0)

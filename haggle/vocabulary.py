@@ -57,6 +57,8 @@ class Vocabulary:
             for item in world.items
         }
         self.dull = frozenset(map(singular, _words_of(world.currency)))
+        said = {m[0].casefold() for item in world.items for m in TOKEN.finditer(item.item_name)}
+        self.parting = frozenset({"and", "or"} - said)  # words that no name goes on behind
         self._owners: dict[str, list[str]] = {}
         for item_id, words in self._names.items():
             joined = [a + b for a, b in pairwise(words)]
@@ -67,6 +69,12 @@ class Vocabulary:
     def owners(self, word: str) -> tuple[str, ...]:
         """Ids of the items whose names have this word."""
         return tuple(self._owners.get(singular(word), ()))
+
+    def joined(self, word: str, following: str) -> tuple[str, ...]:
+        """Ids of the items in whose names the two words stand side by side."""
+        pair = (singular(word), singular(following))
+        owned = self._owners.get("".join(pair), ())
+        return tuple(i for i in owned if pair in pairwise(self._names[i]))
 
     def chosen(
         self, fits: dict[str, float], strong: set[str], covered: dict[str, set[str]]
@@ -93,9 +101,10 @@ class Vocabulary:
         key = singular(word)
         if exact:
             return {i: (EXACT, True) for i in self._owners.get(key, ())}
-        cached = self._scores.get(key)
+        said = word.casefold()
+        cached = self._scores.get(said)
         if cached is None:
-            cached = self._scores[key] = self._look_up(word.casefold(), key)
+            cached = self._scores[said] = self._look_up(said, key)
         return cached
 
     def _look_up(self, word: str, key: str) -> Scores:

@@ -34,6 +34,12 @@ WORLD = World(
 LINKER = Linker(WORLD)
 
 
+def shop(*items: Item) -> World:
+    """A shop of these things alone."""
+    merchant = MerchantInfo(name="Odo", persona="Odo sells.")
+    return World(name="shop", merchant=merchant, currency="gold pieces", items=list(items))
+
+
 def link(text: str, cart: tuple[str, ...] = (), shown: tuple[str, ...] = ()) -> str:
     return LINKER.link(text, WORLD, cart, shown)
 
@@ -53,6 +59,11 @@ def link(text: str, cart: tuple[str, ...] = (), shown: tuple[str, ...] = ()) -> 
         ("a frost blade?", "a frost blade {?Frost Blade}?"),
         ("rope, kettle", "rope {Sturdy Rope (20m)}, kettle {Copper Kettle}"),
         ("kettle of copper", "kettle of copper {Copper Kettle}"),
+        ("rope + battle axe", "rope {Sturdy Rope (20m)} + battle axe {Battle Axe}"),
+        (
+            "a copper kettle and a kettle",
+            "a copper kettle {Copper Kettle} and a kettle {Copper Kettle}",
+        ),
     ],
 )
 def test_a_name_is_found_in_every_usual_spelling(said, read):
@@ -94,6 +105,18 @@ def test_a_word_of_another_name_before_it_makes_it_another_thing():
     assert link("an elven kettle") == "an elven kettle {Copper Kettle}"
 
 
+def test_a_container_of_something_unknown_is_no_ware():
+    world = shop(Item(item_id="s", item_name="Throwing Star Set", price=3, quantity=2))
+    linker = Linker(world)
+    for said, read in (
+        ("24 croquet sets", "24 croquet sets"),
+        ("24 sets", "24 sets {Throwing Star Set x24}"),
+        ("a star set", "a star set {Throwing Star Set}"),
+        ("the nice set", "the nice set {Throwing Star Set}"),
+    ):
+        assert linker.link(said, world, (), ()) == read
+
+
 def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
     shown = ("Battle Axe", "Woodcutter's Axe")
     assert link("the cheaper one", shown=shown) == "the cheaper one {Woodcutter's Axe}"
@@ -120,6 +143,10 @@ def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
     [
         ("two dozen", "two dozen {24}"),
         ("half a dozen", "half a dozen {6}"),
+        ("a half dozen", "a half dozen {6}"),
+        ("half-dozen", "half-dozen {6}"),
+        ("a couple", "a couple {2}"),
+        ("an old couple", "an old couple"),
         ("a dozen", "a dozen {12}"),
         ("twenty-five", "twenty-five {25}"),
         ("a hundred and fifty", "a hundred and fifty {150}"),
@@ -148,6 +175,8 @@ def test_spoken_numbers_are_told_in_digits(said, read):
         ("3 dented kettles", "3 dented kettles {Copper Kettle x3}"),
         ("2 potions", "2 potions {Healing Potion / Mana Potion x2}"),
         ("kettle x2, pickaxe: 4", "kettle {Copper Kettle x2} x2, pickaxe {Pickaxe x4}: 4"),
+        ("a couple of kettles", "a couple of kettles {Copper Kettle x2}"),
+        ("a half-dozen kettles", "a half-dozen kettles {Copper Kettle x6}"),
         ("kettles (two dozen)", "kettles {Copper Kettle x24} (two dozen)"),
         # Numbers that count something else, or nothing, stay by themselves.
         ("fifteen gold for the kettle", "fifteen {15} gold for the kettle {Copper Kettle}"),
@@ -161,6 +190,53 @@ def test_spoken_numbers_are_told_in_digits(said, read):
 )
 def test_a_number_stands_with_what_it_counts(said, read):
     assert link(said) == read
+
+
+NUMBERED = shop(
+    Item(item_id="six", item_name="Six-Shot Revolver", price=30, quantity=9),
+    Item(item_id="short", item_name="Fog Roll (10 m)", price=5, quantity=9),
+    Item(item_id="long", item_name="Fog Roll (50 m)", price=9, quantity=9),
+    Item(item_id="can", item_name="Oil Can (empty)", price=2, quantity=9),
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("the six-shot revolvers", "the six-shot revolvers {Six-Shot Revolver}"),
+        ("3 six-shot revolvers", "3 six-shot revolvers {Six-Shot Revolver x3}"),
+        ("six revolvers", "six revolvers {Six-Shot Revolver x6}"),
+        ("the 50m fog", "the 50m fog {Fog Roll (50 m)}"),
+        ("two 10 m fogs", "two 10 m fogs {Fog Roll (10 m) x2}"),
+        ("50 fogs", "50 fogs {Fog Roll (10 m) / Fog Roll (50 m) x50}"),
+    ],
+)
+def test_a_number_of_the_name_counts_nothing(said, read):
+    assert Linker(NUMBERED).link(said, NUMBERED, (), ()) == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("can I pay", "can I pay"),
+        ("as you can", "as you can"),
+        ("he can't", "he can't"),
+        ("Sal can have it", "Sal can have it"),
+        ("a can", "a can {Oil Can (empty)}"),
+        ("two cans, can you", "two cans {Oil Can (empty) x2}, can you"),
+        ("the empty can", "the empty can {Oil Can (empty)}"),
+    ],
+)
+def test_a_verb_is_no_ware(said, read):
+    assert Linker(NUMBERED).link(said, NUMBERED, (), ()) == read
+
+
+def test_what_a_word_means_does_not_hang_on_what_was_said_before():
+    world = shop(Item(item_id="c", item_name="Child Helmet", price=3, quantity=2))
+    fresh, used = Linker(world), Linker(world)
+    used.link("a child", world, (), ())
+    for line in ("the children I mean", "a childs helmet"):
+        assert fresh.link(line, world, (), ()) == used.link(line, world, (), ())
 
 
 def test_behind_an_offer_the_second_one_is_counted_in_the_cart():
