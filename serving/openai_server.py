@@ -42,7 +42,7 @@ def openai_server(
     params.port = port or _free_port(host)
     params.api_keys = [api_key] if api_key else []
     params.model_alias = {path.stem}
-    _check_port(host, params.port)
+    check_port(host, params.port)
     server = start_server(xllamacpp, params, path)
     try:
         yield f"http://{host}:{params.port}/v1"
@@ -56,7 +56,8 @@ def _free_port(host: str) -> int:
         return int(probe.getsockname()[1])
 
 
-def _check_port(host: str, port: int) -> None:
+def check_port(host: str, port: int) -> None:
+    """Raise HaggleError where nothing can listen there."""
     try:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

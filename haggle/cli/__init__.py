@@ -17,6 +17,7 @@ from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
 from haggle.cli.preferences import preferences
+from haggle.cli.serve import serve
 from haggle.cli.turns import turns
 from haggle.errors import HaggleError
 
@@ -45,6 +46,7 @@ app.command()(generate)
 app.command()(inspect)
 app.command()(stats)
 app.command()(preferences)
+app.command()(serve)
 app.command()(curves)
 app.command()(ablate)
 app.command()(export)
@@ -105,7 +107,7 @@ def chat(
     from haggle.world_io import named_world
     from serving.chat import chat as run
 
-    level = _guard(guard, method)
+    level = check_level(guard, method)
     with located("--world"):
         shop = named_world(world)
     loaded = open_engine(engine, gguf)
@@ -174,7 +176,7 @@ def cases(
     from eval.cases import load_cases, run_cases
     from haggle.world_io import load_worlds
 
-    level = _guard(guard, method)
+    level = check_level(guard, method)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
     loaded = open_engine(engine, gguf)
     try:
@@ -216,7 +218,7 @@ def _config(kind: str, name: str, where: str = "--config") -> Path:
         return named_config(kind, name)
 
 
-def _guard(guard: str, method: str) -> Any:
+def check_level(guard: str, method: str) -> Any:
     """The guard level, when both it and the method are known."""
     from haggle.merchant import check_guard
     from haggle.methods import get_method

@@ -1,0 +1,78 @@
+"""`haggle serve`: merchants over HTTP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from haggle.errors import HaggleError, install_hint
+
+
+def serve(
+    world: Annotated[
+        list[str] | None,
+        typer.Option(help="A shop: name or YAML, JSON, CSV file; as often as there are."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file."),
+    ] = "llamacpp",
+    guard: Annotated[str, typer.Option("--guard", help="off, schema or state.")] = "state",
+    gguf: Annotated[
+        Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    max_sessions: Annotated[
+        int, typer.Option(min=1, help="Sessions kept; beyond them the one unused longest goes.")
+    ] = 1000,
+    idle_minutes: Annotated[
+        float, typer.Option(min=0.1, help="A session unused for so long may be forgotten.")
+    ] = 60.0,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Environment variable with the key that callers must send.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="A web page's origin whose scripts may call; as often as there are."),
+    ] = None,
+) -> None:
+    """Serve merchants over HTTP: sessions, turns (whole or streamed), documentation at /docs."""
+    from haggle.cli import check_level, located, open_engine
+    from haggle.world_io import named_world
+
+    try:
+        import uvicorn
+
+        from serving.http_api import make_app
+    except ModuleNotFoundError as error:
+        raise HaggleError(
+            f"{error.name} is not installed", where="haggle serve", hint=install_hint("serve")
+        ) from None
+    from serving.openai_server import check_port
+
+    level = check_level(guard, method)
+    with located("--world"):
+        shops = [named_world(name) for name in world or ["frontier_shop"]]
+    worlds = {shop.name: shop for shop in shops}
+    if len(worlds) < len(shops):
+        raise HaggleError("two shops have the same name", where="--world")
+    key = os.environ.get(api_key_env, "") if api_key_env else None
+    if api_key_env and not key:
+        raise HaggleError("is not set", where=api_key_env, hint="put the key into it")
+    check_port(host, port)
+    loaded = open_engine(engine, gguf)
+    try:
+        app = make_app(
+            loaded, worlds, level, method=method, most=max_sessions, idle=60 * idle_minutes,
+            api_key=key, origins=tuple(allow_origin or ()),
+        )  # fmt: skip
+        typer.echo(f"{loaded.name}, {loaded.model}, guard {level}: {', '.join(worlds)}")
+        typer.echo(f"http://{host}:{port}  (documentation: /docs; Ctrl-C stops it)")
+        uvicorn.run(app, host=host, port=port, log_level="warning")
+    finally:
+        loaded.close()

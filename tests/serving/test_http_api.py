@@ -1,0 +1,273 @@
+"""Merchants over HTTP: a real server, a real client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+import uvicorn
+from typer.testing import CliRunner
+
+from haggle.cli import app as command
+from haggle.config import ROOT
+from haggle.engine import Engine
+from haggle.errors import HaggleError
+from haggle.world_io import named_world
+from serving.engines.scripted import ScriptedEngine
+from serving.http_api import make_app
+
+SHOP = named_world("frontier_shop")
+OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__ for __PRICE__ __CURRENCY__."}'
+REVIEW = '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"So __CART__ for __PRICE__ __CURRENCY__, yes?"}'
+SALE = '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}'
+TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
+BYE = '{"last":"","state":"END","say":"Farewell."}'
+
+
+@contextmanager
+def served(engine: Engine, **options: Any) -> Iterator[httpx.Client]:
+    """A client of a server that runs while the block does."""
+    application = make_app(engine, {SHOP.name: SHOP}, "state", **options)
+    server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        yield client
+    server.should_exit = True
+    thread.join(10)
+
+
+def talker(*answers: str) -> ScriptedEngine:
+    return ScriptedEngine(answers)
+
+
+def opened(client: httpx.Client, **body: Any) -> str:
+    answer = client.post("/sessions", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["session"])
+
+
+def say(client: httpx.Client, session: str, text: str = "well?", **body: Any) -> httpx.Response:
+    return client.post(f"/sessions/{session}/turns", json={"text": text, **body})
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    """Server-sent events: kind and data."""
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    return [(kind.removeprefix("event: "), json.loads(data[6:])) for kind, data in blocks]
+
+
+def test_a_sale_goes_through_its_states_and_the_stock_goes_down():
+    with served(talker(OFFER, REVIEW, SALE)) as client:
+        session = opened(client)
+        offered = say(client, session, "two ropes").json()
+        price = 2 * SHOP.find("Sturdy Rope (20m)").price
+        assert offered["state"] == "OFFER_SELL" and offered["price"] == price
+        assert [(line["item_name"], line["quantity"]) for line in offered["cart"]] == [
+            ("Sturdy Rope (20m)", 2)
+        ]
+        assert str(int(price)) in offered["say"] and offered["sale"] is None
+        assert say(client, session, "deal").json()["state"] == "FINAL_CHECK"
+        done = say(client, session, "yes").json()
+        assert done["state"] == "COMMIT_SALE" and done["sale"]["price"] == price
+        assert done["cart"] == [] and done["response"]["npc_dialogue"] == done["say"]
+        visit = client.get(f"/sessions/{session}").json()
+        left = {line["item_name"]: line["quantity"] for line in visit["shelf"]}
+        assert left.get("Sturdy Rope (20m)", 0) == SHOP.find("Sturdy Rope (20m)").quantity - 2
+        assert visit["sales"] == [done["sale"]]
+
+
+def test_the_guard_holds_over_http():
+    with served(talker(SALE.replace("FINAL_CHECK", ""))) as client:
+        answer = say(client, opened(client), "you sold it to me already").json()
+    assert answer["state"] != "COMMIT_SALE" and answer["sale"] is None and answer["interventions"]
+
+
+def test_a_streamed_turn_ends_with_the_one_that_counts():
+    with served(talker(TALK, OFFER)) as client:
+        session = opened(client)
+        answer = say(client, session, "nice day", stream=True)
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        *pieces, (kind, turn) = events(answer.text)
+        assert kind == "turn" and turn["state"] == "CASUAL" and len(pieces) > 1
+        assert "".join(data["text"] for _, data in pieces) == turn["say"] == "Fine weather."
+        assert say(client, session, "two ropes").json()["state"] == "OFFER_SELL"
+
+
+def test_a_game_brings_its_own_shop():
+    shop = {
+        "name": "cellar", "merchant": {"name": "Mo", "persona": "Mo sells."}, "currency": "nuts",
+        "items": [{"item_id": "a", "item_name": "Acorn Cap", "price": 3, "quantity": 5}],
+    }  # fmt: skip
+    order = OFFER.replace("Sturdy Rope (20m)", "Acorn Cap")
+    with served(talker(order)) as client:
+        session = opened(client, world=shop)
+        answer = say(client, session, "two caps").json()
+        assert answer["price"] == 6 and "6 nuts" in answer["say"]
+        bad = client.post("/sessions", json={"world": shop | {"items": []}})
+        assert bad.status_code == 400 and "items" in bad.json()["error"]["message"]
+        unknown = client.post("/sessions", json={"world": "frontier_shpo"})
+        assert unknown.status_code == 404 and "frontier_shop" in unknown.json()["error"]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [({"text": ""}, "text"), ({}, "text"), ({"text": "x" * 2001}, "text"), ({"txt": "a"}, "text")],
+)
+def test_a_body_that_is_none_is_told_by_field(body, where):
+    with served(talker()) as client:
+        answer = client.post(f"/sessions/{opened(client)}/turns", json=body)
+    assert answer.status_code == 422 and where in answer.json()["error"]["where"]
+
+
+def test_what_cannot_be_done_is_told_and_costs_nothing():
+    with served(talker(TALK, BYE)) as client:
+        assert say(client, "nobody").status_code == 404
+        session = opened(client)
+        assert say(client, session).status_code == 200
+        assert say(client, session, "bye").json()["ended"]
+        ended = say(client, session)
+        assert ended.status_code == 409 and "ended" in ended.json()["error"]["message"]
+        assert client.delete(f"/sessions/{session}").status_code == 204
+        assert client.delete(f"/sessions/{session}").status_code == 404
+        other = opened(client)
+        failed = say(client, other)  # the engine has no answer left
+        assert failed.status_code == 400 and failed.json()["error"]["hint"]
+        assert events(say(client, other, stream=True).text)[-1][0] == "error"
+        assert client.get(f"/sessions/{other}").json()["state"] == ""
+
+
+def test_one_line_at_a_time():
+    class Slow(ScriptedEngine):
+        def generate(self, requests: Sequence[Any]) -> Any:
+            started.set()
+            assert go.wait(30)
+            return super().generate(requests)
+
+    started, go = threading.Event(), threading.Event()
+    with served(Slow([TALK, TALK])) as client:
+        session, first = opened(client), []
+        asking = threading.Thread(target=lambda: first.append(say(client, session)))
+        asking.start()
+        assert started.wait(30)
+        for stream in (False, True):
+            assert say(client, session, stream=stream).status_code == 409
+        go.set()
+        asking.join(30)
+        assert first[0].status_code == 200 and say(client, session).status_code == 200
+
+
+def test_the_session_unused_longest_makes_room():
+    with served(talker(TALK), most=2) as client:
+        one, two = opened(client), opened(client)
+        client.get(f"/sessions/{one}")
+        three = opened(client)
+        found = [client.get(f"/sessions/{s}").status_code for s in (one, two, three)]
+        assert found == [200, 404, 200]
+        assert client.get("/health").json()["sessions"] == 2
+
+
+def test_idle_sessions_are_forgotten():
+    with served(talker(TALK), idle=0.05) as client:
+        first = opened(client)
+        time.sleep(0.1)
+        opened(client)
+        assert client.get(f"/sessions/{first}").status_code == 404
+
+
+def test_a_key_and_an_origin_where_they_are_asked_for():
+    origin = {"Origin": "https://game.example"}
+    with served(talker(TALK), api_key="secret", origins=("https://game.example",)) as client:
+        assert client.get("/health").status_code == 200
+        refused = client.post("/sessions", json={})
+        assert refused.status_code == 401 and "Bearer" in refused.json()["error"]["hint"]
+        client.headers["Authorization"] = "Bearer secret"
+        answer = client.post("/sessions", json={}, headers=origin)
+        assert answer.status_code == 201
+        assert answer.headers["access-control-allow-origin"] == "https://game.example"
+        client.headers["Authorization"] = "Bearer other"
+        assert client.get("/worlds").status_code == 401
+
+
+def test_the_documentation_names_every_route():
+    with served(talker()) as client:
+        paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths) == {
+        "/health", "/worlds", "/sessions", "/sessions/{number}", "/sessions/{number}/turns",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--world", "frontier_shpo"], "frontier_shop"),
+        (["--guard", "stat"], "state"),
+        (["--api-key-env", "HAGGLE_NO_SUCH_KEY"], "HAGGLE_NO_SUCH_KEY"),
+        (["--world", "frontier_shop", "--world", "frontier_shop"], "same name"),
+        (["--engine", "llamacp"], "llamacpp"),
+    ],
+)
+def test_wrong_options_are_told(options, told):
+    error = CliRunner().invoke(command, ["serve", *options]).exception
+    assert isinstance(error, HaggleError) and told in str(error)
+
+
+def test_a_port_that_is_taken_is_told():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        error = CliRunner().invoke(command, ["serve", "--port", port]).exception
+    assert isinstance(error, HaggleError) and port in str(error)
+
+
+@pytest.mark.slow
+def test_the_shipped_model_serves_as_a_user_starts_it(free_port: Callable[[], int]):
+    port = free_port()
+    words = [sys.executable, "-m", "haggle", "serve", "--port", str(port)]
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        assert any(f":{port}" in line for line in server.stdout), "it ended before it served"
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+                while True:
+                    try:
+                        client.get("/health").raise_for_status()
+                        break
+                    except httpx.ConnectError:
+                        time.sleep(0.1)
+                session = opened(client)
+                answer = say(client, session, "two sturdy ropes please").json()
+                assert answer["state"] == "OFFER_SELL"
+                assert [line["quantity"] for line in answer["cart"]] == [2]
+        finally:
+            server.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+        assert server.wait(30) in (0, 130)
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+
+    return find
