@@ -164,31 +164,38 @@ def _run(
 def compared_arms(asked: AblationConfig, out: Path) -> dict[str, Any]:
     """The arms that are finished: tokens, minutes, accuracies, difference from the first arm.
 
-    `joint_difference` is paired over the same turns (`eval.compare.paired_difference`), None while
-    the first arm is not finished.
+    `joint_difference` is paired over the same turns where an arm was asked those of the first arm
+    (`eval.compare`), and of independent samples where it was not, as with another format; None
+    while the first arm is not finished.
     """
-    from eval.compare import paired_difference, read_answered
+    from eval.compare import independent_difference, paired_difference, read_answered
 
     done: dict[str, Any] = {}
-    reference: dict[str, bool] | None = None
+    first: dict[str, Any] = {}
     for index, name in enumerate(asked.arms):
         folder = out / name
         if not (folder / "turns" / "metrics.json").is_file():
             continue
         records = read_answered(folder / "turns", name).records
-        joint = {key: bool(record["joint"]) for key, record in records.items()}
-        if index == 0:
-            reference = joint
         measured = read_json(folder / "turns" / "metrics.json")
         trained = read_json(folder / "train" / "result.json")
-        both = [key for key in reference or () if key in joint]
+        arm = {
+            "joint": measured["joint"],
+            "right": {key: bool(record["joint"]) for key, record in records.items()},
+        }
+        if index == 0:
+            first = arm
+        difference = None
+        if first and arm["right"].keys() == first["right"].keys():
+            right = first["right"]
+            difference = paired_difference([arm["right"][k] for k in right], list(right.values()))
+        elif first:
+            difference = independent_difference(arm["joint"], first["joint"])
         done[name] = {
             "changes": asked.arms[name].model_dump(exclude_defaults=True),
             **{key: trained[key] for key in ("tokens", "steps", "minutes", "loss")},
             **{key: measured[key] for key in ("joint", "state", "cart", "valid_json")},
-            "joint_difference": None
-            if reference is None
-            else paired_difference([joint[k] for k in both], [reference[k] for k in both]),
+            "joint_difference": difference,
         }
     return {"n": asked.n, "measured": asked.measured, "arms": done}
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from eval.compare import compare_runs, paired_difference
+from eval.compare import compare_runs, independent_difference, paired_difference
+from eval.metrics import rate
 from haggle.agreement import agreement
 from haggle.cli import app, main
 from haggle.errors import HaggleError
@@ -238,3 +239,11 @@ def test_a_merged_directory_is_asked_through_an_engine_that_reads_it(
         cli.open_engine("llamacpp_batch", None, "runs/mine/model/merged")
     assert caught.value.where == "--model" and "--gguf" in caught.value.hint
     assert len(asked) == 1
+
+
+def test_the_difference_of_independent_rates_is_newcombes():
+    # Newcombe 1998 (II), example (a): 56/70 - 48/80, method 10: 0.0524 to 0.3339
+    found = independent_difference(rate(56, 70), rate(48, 80))
+    assert found["value"] == pytest.approx(0.2)
+    assert found["low"] == pytest.approx(0.0524, abs=5e-4)
+    assert found["high"] == pytest.approx(0.3339, abs=5e-4)
