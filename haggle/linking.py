@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from haggle.numerals import UNITS, read_number
+from haggle.numerals import SCALES, UNITS, read_number
 from haggle.vocabulary import HOLLOW, TOKEN, Vocabulary, common_words, singular
 from haggle.wire import UNLISTED
 from haggle.world import Item, World
@@ -43,10 +43,7 @@ _FILLERS = frozenset(
 _EACH = frozenset("each per percent apiece off".split())
 _MODAL = frozenset("can may might must will".split())  # nouns too, but seldom
 _SUBJECTS = frozenset("i you u ya we he she it they my your not be have get".split())
-_BEFORE_NOUNS = frozenset(
-    "the a an per each every that this another smaller bigger larger smallest biggest largest "
-    "cheaper cheapest dearer".split()
-)
+_PRONOUNS = frozenset("i you u ya he she it we they who whoever that which what".split())
 _CONTAINERS = frozenset(
     "bag box bottle bundle can case crate jar kit pack packet pair set tin".split()
 )
@@ -143,13 +140,16 @@ class Linker:
         number: _Number | None = None  # one that may yet count a mention
         at = 0
         while at < len(words):
-            read = None if self._leads(words, at) else self._number(words, at)
+            ids, used = self._leads(text, words, at)
+            read = None if used else self._number(words, at)
             if read is not None and not (cheaper is not None and words[at].text in _ONES):
                 yield from _alone(number)
                 number, loose = read, None
                 at += read.used
                 continue
-            ids, used = ([], 0) if self._helps(words, at) else self._mention(text, words[at:])
+            helps = self._helps(words, at)
+            if not used and not helps:
+                ids, used = self._mention(text, words[at:])
             end = words[at + used - 1].end if used else 0
             strange = ""
             if used == 1 and loose is not None and self._vague(loose, words[at]):
@@ -171,6 +171,10 @@ class Linker:
                 else:
                     yield from _alone(number)
                 cheaper = loose = number = None
+                continue
+            if helps:
+                loose = None
+                at += 1
                 continue
             if (
                 len(known) == 2
@@ -199,6 +203,12 @@ class Linker:
 
     def _number(self, words: list[_Word], at: int) -> _Number | None:
         """The number that the words from `at` on say."""
+        if [word.text for word in words[at : at + 2]] == ["a", "couple"]:
+            of = at + 2 < len(words) and words[at + 2].text == "of"
+            scale = SCALES.get(words[at + 2 + of].text, 0) if at + 2 + of < len(words) else 0
+            used = 3 + of if scale else 2
+            end = words[at + used - 1].end
+            return _Number(2 * max(1, scale), str(2 * scale) if scale else "", used, at + used, end)
         told, used = read_number([word.text for word in words[at:]])
         if not used or words[at].text in _ORDINALS:
             return None
@@ -209,26 +219,37 @@ class Linker:
             told, used, at + used, words[at + used - 1].end,
         )  # fmt: skip
 
-    def _leads(self, words: list[_Word], at: int) -> frozenset[str]:
-        """Ids of the items in whose names the number at `at` stands with the word behind it:
-        `six-shot revolvers` are not six, nor is `50m of rope` fifty."""
+    def _leads(self, text: str, words: list[_Word], at: int) -> tuple[list[str], int]:
+        """The items that a mention beginning with the number at `at` means, and its length.
+
+        The number belongs to the name where the two stand side by side in it, `six-shot revolver`,
+        `50m of rope`, and counts pieces where the words behind it are the whole name of another.
+        """
         if at + 1 >= len(words) or not (words[at].text in UNITS or words[at].text.isdecimal()):
-            return frozenset()
-        return frozenset(self._words.joined(words[at].text, words[at + 1].text))
+            return [], 0
+        leads = self._words.joined(words[at].text, words[at + 1].text)
+        ids, used = self._mention(text, words[at + 1 :]) if leads else ([], 0)
+        kept = [item_id for item_id in ids if item_id in leads]
+        if not kept:
+            return [], 0
+        said = {singular(word.text) for word in words[at + 1 : at + 1 + used]}
+        glued = re.fullmatch(r"-?", text[words[at].end : words[at + 1].start]) is not None
+        others = [item_id for item_id in ids if item_id not in leads]
+        counts = any(self._words.whole(item_id, said) for item_id in others)
+        if counts or (others and not glued and not words[at].text.isdecimal()):
+            return [], 0
+        return kept, used + 1
 
     def _helps(self, words: list[_Word], at: int) -> bool:
         """Whether the word at `at` is a verb that is a noun elsewhere: `can I`, not `the can`."""
         if words[at].text not in _MODAL:
             return False
-        if at + 1 < len(words) and (
-            words[at + 1].text in _SUBJECTS or words[at + 1].text == "t"  # can't
-        ):
+        after = words[at + 1].text if at + 1 < len(words) else ""
+        if after in _SUBJECTS or after == "t":  # can't
             return True
-        if at == 0:
-            return len(words) > 1
-        before = words[at - 1].text
-        owners = set(self._words.owners(before))
-        return before not in _BEFORE_NOUNS and not owners & set(self._words.owners(words[at].text))
+        if not after or after == "of":
+            return at > 0 and words[at - 1].text in _PRONOUNS
+        return at == 0 or words[at - 1].text in _PRONOUNS
 
     def _counts(self, text: str, words: list[_Word], number: _Number, at: int) -> bool:
         """Whether a number counts the mention that begins at `at`: little stands between them."""
@@ -279,27 +300,37 @@ class Linker:
         return (
             singular(head.text) in _CONTAINERS
             and head.start == before.end + 1
-            and before.text not in _FILLERS | HOLLOW
+            and len(before.text) > 3  # not "ur bag"
+            and before.text not in _FILLERS
             and before.text not in common_words()
             and not self._words.score(before.text)
         )
 
+    def _parted(self, text: str, words: list[_Word], at: int, fits: Collection[str]) -> bool:
+        """Whether a mention ends before the word at `at`: at a stop, a verb, or a word or sign
+        that joins two things, unless a name that still fits goes on behind it."""
+        between = text[words[at - 1].end : words[at].start]
+        if re.search(r"[.,;:!?]", between) or self._helps(words, at):
+            return True
+        joins = words[at].text in {"and", "or"}
+        if not joins and not re.search(r"[+&/]", between):
+            return False
+        before = next((w for w in reversed(words[:at]) if w.text not in HOLLOW), words[at - 1])
+        after = next((w for w in words[at + joins :] if w.text not in HOLLOW), None)
+        return after is None or not set(fits) & set(self._words.joined(before.text, after.text))
+
     def _mention(self, text: str, words: list[_Word]) -> tuple[list[str], int]:
         """The items that the longest run of words at the start can mean, and its length."""
-        if leads := self._leads(words, 0):
-            ids, used = self._mention(text, words[1:])
-            kept = [item_id for item_id in ids if item_id in leads]
-            return (kept, used + 1) if kept else ([], 0)
         best: tuple[list[str], int] = ([], 0)
         fits: dict[str, float] = {}
         covered: dict[str, set[str]] = {}
         strong: set[str] = set()
         before = ""
         for length, word in enumerate(words[:MAX_RUN], start=1):
-            if length > 1 and re.search(r"[.,;:!?+&/]", text[words[length - 2].end : word.start]):
+            if length > 1 and self._parted(text, words, length - 1, fits):
                 break
             if word.text in HOLLOW:
-                if length == 1 or word.text in self._words.parting:
+                if length == 1:
                     break
                 continue
             found = self._words.score(word.text)
@@ -308,8 +339,6 @@ class Linker:
             for item_id in found.keys() | joined.keys():
                 if length > 1 and item_id not in fits:
                     continue
-                if singular(word.text) in covered.get(item_id, ()):
-                    continue  # said again: "a silver locket and a locket chain"
                 score, is_strong = max(
                     found.get(item_id, (0.0, False)), joined.get(item_id, (0.0, False))
                 )

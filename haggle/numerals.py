@@ -22,7 +22,6 @@ _FIXED = [
     (("half", "a", "dozen"), "6"),
     (("a", "half", "dozen"), "6"),
     (("half", "dozen"), "6"),
-    (("a", "couple"), "2"),
 ]
 PLAIN = 12  # number words up to here, standing alone, need no translation
 

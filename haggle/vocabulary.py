@@ -7,7 +7,8 @@ is not its own, or with letters wrong. Everyday words never count as misspelt or
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Collection
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def common_words() -> frozenset[str]:
     return frozenset(text.split())
 
 
-@cache
+@lru_cache(maxsize=65536)
 def singular(word: str) -> str:
     """A word in the singular, casefolded."""
     word = word.casefold()
@@ -57,8 +58,6 @@ class Vocabulary:
             for item in world.items
         }
         self.dull = frozenset(map(singular, _words_of(world.currency)))
-        said = {m[0].casefold() for item in world.items for m in TOKEN.finditer(item.item_name)}
-        self.parting = frozenset({"and", "or"} - said)  # words that no name goes on behind
         self._owners: dict[str, list[str]] = {}
         for item_id, words in self._names.items():
             joined = [a + b for a, b in pairwise(words)]
@@ -75,6 +74,10 @@ class Vocabulary:
         pair = (singular(word), singular(following))
         owned = self._owners.get("".join(pair), ())
         return tuple(i for i in owned if pair in pairwise(self._names[i]))
+
+    def whole(self, item_id: str, said: Collection[str]) -> bool:
+        """Whether the words said (in the singular) are all that a name has."""
+        return set(self._names[item_id]) <= set(said)
 
     def chosen(
         self, fits: dict[str, float], strong: set[str], covered: dict[str, set[str]]
