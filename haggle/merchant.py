@@ -5,7 +5,7 @@ Data generation, evaluation, the terminal chat and every server call it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -73,7 +73,7 @@ class Merchant:
 
     def stream(
         self, session: Session, utterance: str, *, seed: int = 0
-    ) -> Iterator[str | TurnRecord]:
+    ) -> Generator[str | TurnRecord]:
         """Answer one utterance: the model's text as it comes, then the finished turn.
 
         The pieces are unchecked text (a waiting line for people); only the finished turn counts.

@@ -7,20 +7,20 @@ the merchant says and what the player holds. Interactive documentation stands un
 from __future__ import annotations
 
 import secrets
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from typing import Annotated, Any
 
+import anyio
 from fastapi import Depends, FastAPI, Request, status
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
+from starlette.exceptions import HTTPException
 
 from haggle import __version__
 from haggle.config import Record, parse
@@ -28,15 +28,16 @@ from haggle.engine import Engine
 from haggle.errors import HaggleError, nearest
 from haggle.merchant import Guard, Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
+from haggle.prompting import MAX_UTTERANCE
 from haggle.records import TurnRecord
 from haggle.response import ItemLine, MerchantResponse
 from haggle.session import Session
 from haggle.storage import dumps
 from haggle.world import World
 from serving.chat import spoken_pieces
+from serving.http_sessions import Counter, Refused
 
 _BEARER = HTTPBearer(auto_error=False)
-MAX_LINE = 2000  # characters of a player's line
 
 
 class Opening(Record):
@@ -48,7 +49,7 @@ class Opening(Record):
 class Line(Record):
     """What the player says."""
 
-    text: Annotated[str, Field(min_length=1, max_length=MAX_LINE)]
+    text: Annotated[str, Field(min_length=1, max_length=MAX_UTTERANCE)]
     stream: bool = False
 
 
@@ -96,105 +97,6 @@ class Answer(Record):
     response: MerchantResponse
 
 
-@dataclass
-class _Held:
-    """A session that is kept, and who is talking in it."""
-
-    session: Session
-    busy: threading.Lock = field(default_factory=threading.Lock)
-    used: float = field(default_factory=time.monotonic)
-
-
-class Refused(HaggleError):
-    """A request that cannot be carried out; `code` is the HTTP status."""
-
-    def __init__(self, code: int, message: str, where: str = "", hint: str = "") -> None:
-        super().__init__(message, where=where, hint=hint)
-        self.code = code
-
-
-class Counter:
-    """The sessions of a server: opened, found, forgotten.
-
-    At most `most` are kept; those not used for `idle` seconds go first, then the one used longest
-    ago. One that is answering stays.
-    """
-
-    def __init__(self, most: int, idle: float) -> None:
-        self._most, self._idle = most, idle
-        self._held: OrderedDict[str, _Held] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def open(self, session: Session) -> str:
-        """Keep a session; returns its id. Raises Refused (503) when all are answering."""
-        with self._lock:
-            self._make_room()
-            number = secrets.token_urlsafe(16)
-            self._held[number] = _Held(session)
-            return number
-
-    def _make_room(self) -> None:
-        free = [n for n, held in self._held.items() if not held.busy.locked()]
-        now = time.monotonic()
-        for number in free:
-            if now - self._held[number].used > self._idle:
-                del self._held[number]
-        if len(self._held) >= self._most:
-            left = next((n for n in free if n in self._held), None)
-            if left is None:
-                raise Refused(
-                    status.HTTP_503_SERVICE_UNAVAILABLE,
-                    f"all {self._most} sessions are answering",
-                    hint="try again, or raise --max-sessions",
-                )
-            del self._held[left]
-
-    def close(self, number: str) -> None:
-        """Forget a session. Raises Refused (404)."""
-        with self._lock:
-            if self._held.pop(number, None) is None:
-                raise _unknown(number)
-
-    def find(self, number: str) -> _Held:
-        """A session that is kept. Raises Refused (404)."""
-        with self._lock:
-            held = self._held.get(number)
-            if held is None:
-                raise _unknown(number)
-            self._held.move_to_end(number)
-            held.used = time.monotonic()
-            return held
-
-    def check(self, number: str) -> _Held:
-        """A session in which a line may be said now. Raises Refused (404, or 409 while another turn
-        is under way or when the merchant has ended it)."""
-        held = self.find(number)
-        if held.busy.locked():
-            raise _busy(number)
-        if held.session.state == "END":
-            raise Refused(
-                status.HTTP_409_CONFLICT,
-                "the merchant has ended this conversation",
-                where=number,
-                hint="open another session",
-            )
-        return held
-
-    @contextmanager
-    def talking(self, number: str) -> Iterator[Session]:
-        """A session, for one turn. Raises Refused as `check` does."""
-        held = self.check(number)
-        if not held.busy.acquire(blocking=False):
-            raise _busy(number)
-        try:
-            yield held.session
-        finally:
-            held.busy.release()
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-
 def make_app(
     engine: Engine,
     worlds: Mapping[str, World],
@@ -212,7 +114,8 @@ def make_app(
     merchant = Merchant(engine, guard)
 
     def allowed(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> None:
-        if api_key and not (given and secrets.compare_digest(given.credentials, api_key)):
+        sent = given.credentials if given else ""
+        if api_key and not secrets.compare_digest(sent.encode(), api_key.encode()):
             raise Refused(
                 status.HTTP_401_UNAUTHORIZED,
                 "the key is missing or wrong",
@@ -227,6 +130,7 @@ def make_app(
         )
     app.add_exception_handler(HaggleError, _told)
     app.add_exception_handler(RequestValidationError, _told_unreadable)
+    app.add_exception_handler(HTTPException, _told_by_the_framework)
     guarded = [Depends(allowed)]
 
     @app.get("/health")
@@ -246,10 +150,10 @@ def make_app(
     def open_session(opening: Opening) -> Visit:
         """Open a session in a shop."""
         session = Session(_world(opening, worlds), method=get_method(method))
+        number = counter.open(session)
         warm = getattr(engine, "warm", None)
         if warm is not None:
             warm(session.messages())
-        number = counter.open(session)
         return _visit(number, session)
 
     @app.get("/sessions/{number}", dependencies=guarded)
@@ -267,8 +171,7 @@ def make_app(
         """Say a line; with `stream` server-sent events: `say` pieces, then `turn` or `error`."""
         if line.stream:
             counter.check(number)  # told as a status, before the stream begins
-            events = _events(merchant, counter, number, line.text)
-            return StreamingResponse(events, media_type="text/event-stream")
+            return _Stream(_events(merchant, counter, number, line.text))
         with counter.talking(number) as session:
             started, before = time.perf_counter(), len(session.sales)
             turn = merchant.reply(session, line.text)
@@ -277,24 +180,42 @@ def make_app(
     return app
 
 
-def _events(merchant: Merchant, counter: Counter, number: str, text: str) -> Iterator[str]:
+class _Stream(StreamingResponse):
+    """Server-sent events. Their source is closed however the response ends: a player who leaves
+    amid a line must not leave the session, or the engine, waiting."""
+
+    def __init__(self, source: Generator[str]) -> None:
+        super().__init__(source, media_type="text/event-stream")
+        self._source = source
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_in_threadpool(self._source.close)
+
+
+def _events(merchant: Merchant, counter: Counter, number: str, text: str) -> Generator[str]:
     """Server-sent events of a turn. What was streamed may be worded otherwise by the finished turn,
     whose line counts."""
     finished: list[TurnRecord] = []
 
-    def pieces(session: Session) -> Iterator[str]:
-        for piece in merchant.stream(session, text):
-            if isinstance(piece, TurnRecord):
-                finished.append(piece)
-            else:
-                yield piece
+    def pieces(session: Session) -> Generator[str]:
+        with closing(merchant.stream(session, text)) as answer:
+            for piece in answer:
+                if isinstance(piece, TurnRecord):
+                    finished.append(piece)
+                else:
+                    yield piece
 
     started = time.perf_counter()
     try:
         with counter.talking(number) as session:
             before = len(session.sales)
-            for words in spoken_pieces(pieces(session)):
-                yield _event("say", {"text": words})
+            with closing(pieces(session)) as answering:
+                for words in spoken_pieces(answering):
+                    yield _event("say", {"text": words})
             answer = _answer(session, finished[0], before, time.perf_counter() - started)
         yield _event("turn", answer.model_dump(mode="json"))
     except HaggleError as error:
@@ -373,24 +294,6 @@ def _answer(session: Session, turn: TurnRecord, before: int, seconds: float) -> 
     )
 
 
-def _busy(number: str) -> Refused:
-    return Refused(
-        status.HTTP_409_CONFLICT,
-        "the merchant is still answering",
-        where=number,
-        hint="send the next line when the turn before it is finished",
-    )
-
-
-def _unknown(number: str) -> Refused:
-    return Refused(
-        status.HTTP_404_NOT_FOUND,
-        "there is no such session; it was closed, or left alone for too long",
-        where=number,
-        hint="open one: POST /sessions",
-    )
-
-
 def _problem(error: HaggleError) -> dict[str, str]:
     told = {"message": error.message, "where": error.where, "hint": error.hint}
     return {key: value for key, value in told.items() if value}
@@ -401,6 +304,13 @@ def _told(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HaggleError)
     code = error.code if isinstance(error, Refused) else status.HTTP_400_BAD_REQUEST
     return JSONResponse({"error": _problem(error)}, status_code=code)
+
+
+def _told_by_the_framework(request: Request, error: Exception) -> JSONResponse:
+    """An unknown route or method, in the same form."""
+    assert isinstance(error, HTTPException)
+    problem = {"message": error.detail, "where": request.url.path, "hint": "see /docs"}
+    return JSONResponse({"error": problem}, status_code=error.status_code)
 
 
 def _told_unreadable(request: Request, error: Exception) -> JSONResponse:

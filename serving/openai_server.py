@@ -59,12 +59,18 @@ def _free_port(host: str) -> int:
 def check_port(host: str, port: int) -> None:
     """Raise HaggleError where nothing can listen there."""
     try:
-        with socket.socket() as probe:
+        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise HaggleError(
+            f"is no address: {error.strerror}", where=host, hint="check --host"
+        ) from None
+    try:
+        with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
+            probe.bind(address)
     except OSError as error:
         raise HaggleError(
             f"cannot listen there: {error.strerror}",
             where=f"{host}:{port}",
-            hint="choose another port",
+            hint="choose another --port, or check --host",
         ) from None

@@ -61,9 +61,11 @@ def serve(
     worlds = {shop.name: shop for shop in shops}
     if len(worlds) < len(shops):
         raise HaggleError("two shops have the same name", where="--world")
-    key = os.environ.get(api_key_env, "") if api_key_env else None
-    if api_key_env and not key:
-        raise HaggleError("is not set", where=api_key_env, hint="put the key into it")
+    key = os.environ.get(api_key_env, "") if api_key_env is not None else None
+    if key == "":
+        raise HaggleError(
+            "is not set", where=api_key_env or "--api-key-env", hint="put the key into it"
+        )
     check_port(host, port)
     loaded = open_engine(engine, gguf)
     try:

@@ -26,6 +26,7 @@ from haggle.errors import HaggleError
 from haggle.world_io import named_world
 from serving.engines.scripted import ScriptedEngine
 from serving.http_api import make_app
+from serving.http_sessions import MAX_AT_ONCE
 
 SHOP = named_world("frontier_shop")
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__ for __PRICE__ __CURRENCY__."}'
@@ -127,7 +128,7 @@ def test_a_game_brings_its_own_shop():
 
 @pytest.mark.parametrize(
     ("body", "where"),
-    [({"text": ""}, "text"), ({}, "text"), ({"text": "x" * 2001}, "text"), ({"txt": "a"}, "text")],
+    [({"text": ""}, "text"), ({}, "text"), ({"text": "x" * 501}, "text"), ({"txt": "a"}, "text")],
 )
 def test_a_body_that_is_none_is_told_by_field(body, where):
     with served(talker()) as client:
@@ -147,9 +148,81 @@ def test_what_cannot_be_done_is_told_and_costs_nothing():
         assert client.delete(f"/sessions/{session}").status_code == 404
         other = opened(client)
         failed = say(client, other)  # the engine has no answer left
-        assert failed.status_code == 400 and failed.json()["error"]["hint"]
+        assert failed.status_code == 503 and failed.json()["error"]["hint"]
         assert events(say(client, other, stream=True).text)[-1][0] == "error"
         assert client.get(f"/sessions/{other}").json()["state"] == ""
+
+
+def test_every_refusal_has_the_same_form():
+    class Broken(ScriptedEngine):
+        def generate(self, requests: Sequence[Any]) -> Any:
+            raise RuntimeError("out of memory")
+
+        def stream(self, request: Any) -> Any:
+            yield "{"
+            raise RuntimeError("out of memory")
+
+    with served(Broken([])) as client:
+        session = opened(client)
+        for answer in (client.get("/nowhere"), client.put("/sessions"), say(client, session)):
+            assert (
+                answer.status_code >= 400 and {"message", "hint"} <= answer.json()["error"].keys()
+            )
+        kind, told = events(say(client, session, stream=True).text)[-1]
+        assert kind == "error" and "log" in told["hint"]
+        assert client.get(f"/sessions/{session}").json()["state"] == ""
+
+
+def test_a_player_who_leaves_amid_a_line_leaves_no_session_waiting():
+    class Endless(ScriptedEngine):
+        closed = threading.Event()
+
+        def stream(self, request: Any) -> Any:
+            try:
+                yield '{"last":"","state":"CASUAL","say":"'
+                while True:
+                    time.sleep(0.01)
+                    yield "and "
+            finally:
+                self.closed.set()
+
+    engine = Endless([TALK])
+    with served(engine) as client:
+        session = opened(client)
+        body = {"text": "well?", "stream": True}
+        with client.stream("POST", f"/sessions/{session}/turns", json=body) as answer:
+            next(answer.iter_lines())
+        assert engine.closed.wait(10)
+        for _ in range(100):
+            if (again := say(client, session)).status_code != 409:
+                break
+            time.sleep(0.05)
+        assert again.status_code == 200, again.text
+
+
+def test_more_turns_than_it_can_hold_are_sent_away():
+    class Slow(ScriptedEngine):
+        def generate(self, requests: Sequence[Any]) -> Any:
+            assert go.wait(60)
+            return super().generate(requests)
+
+    go = threading.Event()
+    number = MAX_AT_ONCE + 4
+    with served(Slow([TALK] * number)) as client:
+        sessions, codes = [opened(client) for _ in range(number)], []
+        asking = [
+            threading.Thread(target=lambda s=s: codes.append(say(client, s).status_code))
+            for s in sessions
+        ]
+        for thread in asking:
+            thread.start()
+        while len(codes) < 4:
+            time.sleep(0.01)
+        assert codes == [503] * 4 and client.get("/health").status_code == 200
+        go.set()
+        for thread in asking:
+            thread.join(60)
+        assert sorted(codes) == [200] * MAX_AT_ONCE + [503] * 4
 
 
 def test_one_line_at_a_time():
@@ -200,8 +273,10 @@ def test_a_key_and_an_origin_where_they_are_asked_for():
         answer = client.post("/sessions", json={}, headers=origin)
         assert answer.status_code == 201
         assert answer.headers["access-control-allow-origin"] == "https://game.example"
-        client.headers["Authorization"] = "Bearer other"
-        assert client.get("/worlds").status_code == 401
+        del client.headers["Authorization"]
+        for wrong in ("Bearer other", "Bearer s\xe9cret"):
+            sent = [(b"Authorization", wrong.encode("latin-1"))]
+            assert client.get("/worlds", headers=sent).status_code == 401
 
 
 def test_the_documentation_names_every_route():
@@ -218,6 +293,8 @@ def test_the_documentation_names_every_route():
         (["--world", "frontier_shpo"], "frontier_shop"),
         (["--guard", "stat"], "state"),
         (["--api-key-env", "HAGGLE_NO_SUCH_KEY"], "HAGGLE_NO_SUCH_KEY"),
+        (["--api-key-env", ""], "--api-key-env"),
+        (["--host", "no.such.host.invalid"], "--host"),
         (["--world", "frontier_shop", "--world", "frontier_shop"], "same name"),
         (["--engine", "llamacp"], "llamacpp"),
     ],
