@@ -40,12 +40,14 @@ def generate(
     runner: str = "local",
     jsonl: bool = False,
     progress: bool = True,
+    wait: bool = False,
 ) -> dict[str, Any]:
     """Write the shards of `train` and `test` under `out`; returns the summary written.
 
     `workers` processes make them (default: as many as pay), on this machine or, with the runner
     `ray`, on a cluster; `jsonl` writes JSON Lines beside the Parquet files. Finished shards are
-    kept, so a killed run goes on where it stopped. Raises HaggleError when `out` holds data of
+    kept, so a killed run goes on where it stopped. With `wait` a run that is writing the same is
+    waited for. Raises HaggleError when `out` holds data of
     another config or is being written by another run, and when nothing is asked for.
     """
     check(config)
@@ -53,7 +55,7 @@ def generate(
         raise HaggleError(f"no runner is named {runner!r}", hint="known: " + ", ".join(RUNNERS))
     shards = plan(config)
     claim_directory(out, config, "data of another config")
-    with _alone(out):
+    with _alone(out, wait):
         started = time.perf_counter()
         job = Job(config, out, jsonl)
         try:
@@ -131,11 +133,12 @@ def _summarise(job: Job, shards: list[Shard], made: int, seconds: float) -> dict
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Keep a second run out of the same directory; a killed run's lock is gone with it."""
+def _alone(out: Path, wait: bool) -> Iterator[None]:
+    """Keep a second run out of the same directory, or wait for the first; a killed run's lock is
+    gone with it."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(out / ".lock", timeout=0)
+    lock = FileLock(out / ".lock", timeout=-1 if wait else 0)
     try:
         lock.acquire()
     except Timeout:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.journal import RUN
+from eval.journal import PROGRESS, RUN
 from eval.metrics import Rate, rate, share
 from haggle.agreement import agreement
 from haggle.errors import HaggleError
@@ -151,6 +151,10 @@ def read_answered(path: Path, name: str) -> AnsweredRun:
             where=str(path),
             hint="give the --out of `haggle eval turns` or `eval cases`; one broken off is "
             "finished by the same command",
+        )
+    if (path / PROGRESS).exists():
+        raise HaggleError(
+            "holds a run that is not finished", where=str(path), hint="finish it: same command"
         )
     records = read_jsonl(predictions)
     if not records or not all("joint" in r and "id" in r for r in records):

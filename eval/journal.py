@@ -10,6 +10,8 @@ from haggle.storage import append_jsonl, read_json, read_jsonl, write_json, writ
 RUN = "run.json"
 PROGRESS = "progress.jsonl"
 USAGE = "usage.json"
+PREDICTIONS = "predictions.jsonl"
+METRICS = "metrics.json"
 
 Records = dict[str, dict[str, Any]]
 
@@ -22,8 +24,8 @@ def resume(out: Path, identity: dict[str, Any]) -> Records:
     out.mkdir(parents=True, exist_ok=True)
     marker, kept = out / RUN, out / PROGRESS
     if not (marker.exists() and read_json(marker) == identity):
-        kept.unlink(missing_ok=True)
         (out / USAGE).unlink(missing_ok=True)
+        kept.write_bytes(b"")  # says that what lies there is not this run's, until `finish`
         write_json(marker, identity)
     return {r["id"]: r for r in read_jsonl(kept, drop_torn_tail=True)} if kept.exists() else {}
 
@@ -34,8 +36,8 @@ def keep(out: Path, record: dict[str, Any]) -> None:
 
 
 def finish(out: Path, records: list[dict[str, Any]], metrics: dict[str, Any]) -> None:
-    """Write `predictions.jsonl` and `metrics.json`; nothing is left to resume."""
-    write_jsonl(out / "predictions.jsonl", records)
-    write_json(out / "metrics.json", metrics)
+    """Write both files; nothing is left to resume."""
+    write_jsonl(out / PREDICTIONS, records)
+    write_json(out / METRICS, metrics)
     (out / PROGRESS).unlink(missing_ok=True)
     (out / USAGE).unlink(missing_ok=True)

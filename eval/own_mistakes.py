@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from data_gen.dataset.preferences import said, write_pairs
@@ -25,7 +27,7 @@ from haggle.dataset import shard_name
 from haggle.errors import HaggleError
 from haggle.procedure import load_procedure
 from haggle.records import SCHEMA_VERSION
-from haggle.storage import read_json, write_json
+from haggle.storage import dumps, read_json, write_json
 from haggle.wire import WireError, decode_compact, encode_compact
 
 KIND = "own"
@@ -42,6 +44,12 @@ class OwnMistakes(Record):
     dataset: Path
 
 
+class _Claim(OwnMistakes):
+    """What a directory of pairs was made from: the same run may be answered anew."""
+
+    answered: str
+
+
 def make_own_pairs(asked: OwnMistakes, out: Path) -> dict[str, Any]:
     """Write a pair for each wrong answer of a run under `out`; returns the summary written.
 
@@ -56,12 +64,14 @@ def make_own_pairs(asked: OwnMistakes, out: Path) -> dict[str, Any]:
             where=str(asked.answers),
             hint="answer more turns, or harder ones",
         )
-    claim_directory(out, asked, "pairs of other answers")
+    answered = sha256(dumps([row["rejected"] for row in rows]).encode()).hexdigest()
+    claim = _Claim(**asked.model_dump(), answered=answered)
+    claim_directory(out, claim, "pairs of other answers")
     if (out / "summary.json").exists():
         return dict(read_json(out / "summary.json"))
     (written,) = write_pairs(iter(rows), out / "unfinished", SPLIT, len(rows))
     written.replace(out / shard_name(SPLIT, 0, 1))
-    written.parent.rmdir()
+    rmtree(written.parent)
     summary = {
         "version": __version__,
         "answers": len(run.records),
@@ -93,7 +103,8 @@ def own_pairs(run: AnsweredRun, dataset: Path) -> Iterator[dict[str, Any]]:
         if any(record.get(name) != turn[name] for name in ("player", "right")):
             raise _other(run, dataset, f"{turn['id']!r} is another turn there")
         wrong = _mistakes(record)
-        if not wrong:
+        rejected = _rejected(turn["right"], record)
+        if not wrong or rejected == turn["right"]:
             continue
         yield {
             "schema_version": SCHEMA_VERSION,
@@ -104,7 +115,7 @@ def own_pairs(run: AnsweredRun, dataset: Path) -> Iterator[dict[str, Any]]:
             "faults": wrong,
             "prompt": turn["messages"],
             "chosen": said(turn["right"]),
-            "rejected": said(_rejected(turn["right"], record["answer"])),
+            "rejected": said(rejected),
         }
     if missing:
         raise _other(run, dataset, f"its split {SPLIT} has no turn {min(missing)!r}")
@@ -117,12 +128,15 @@ def _mistakes(record: dict[str, Any]) -> list[str]:
     return [name for name in ("state", "cart", "bid", "last") if record[name] is False]
 
 
-def _rejected(right: str, answer: str) -> str:
+def _rejected(right: str, record: dict[str, Any]) -> str:
     """The answer as the model gave it; in the right state, with the right answer's spoken line.
 
     So the two differ where the mistake is and nowhere else: by other words for the same thing a
-    pair teaches nothing.
+    pair teaches nothing. What is no JSON stays as it is.
     """
+    answer = str(record["answer"])
+    if not record["valid"]:
+        return answer
     procedure = load_procedure()
     try:
         wanted, given = (decode_compact(text, procedure) for text in (right, answer))

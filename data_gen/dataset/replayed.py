@@ -119,7 +119,7 @@ def needs_compact(method: str | None, where: str) -> None:
     """Raise HaggleError unless `method` speaks the compact format."""
     if method is None or get_method(method).wire != "compact":
         raise HaggleError(
-            f"pairs are made in the compact format, not in that of {method!r}",
+            f"this takes the compact format, not that of {method!r}",
             where=where,
             hint="take dialogues of the method astp-compact",
         )

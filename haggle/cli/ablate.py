@@ -15,6 +15,7 @@ from haggle.errors import HaggleError, nearest
 from haggle.storage import read_json, write_json
 
 Changes = dict[str, Any]
+ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=60)]  # a directory is called so
 
 
 class Arm(Record):
@@ -36,7 +37,15 @@ class AblationConfig(Record):
     measured: str = "unseen"
     n: Annotated[int, Field(ge=1)] = 200
     seed: int = 0
-    arms: Annotated[dict[str, Arm], Field(min_length=1)]
+    arms: Annotated[dict[ArmName, Arm], Field(min_length=1)]
+
+
+class _Claim(Record):
+    """What the results in a directory are of: the arms' whole configs, and how they answered."""
+
+    config: AblationConfig
+    engine: str
+    resolved: dict[str, dict[str, Any]]
 
 
 def ablate(
@@ -66,12 +75,20 @@ def ablate(
     kind_of_weights(engine)
     with located(str(path)):
         ready = {name: prepared(asked, name, out) for name in asked.arms}
-    claim_directory(out, asked, "an ablation of another config")
+    resolved = {
+        name: {part: getattr(one, part).model_dump(mode="json") for part in PARTS}
+        for name, one in ready.items()
+    }
+    claim = _Claim(config=asked, engine=engine, resolved=resolved)
+    claim_directory(out, claim, "arms of another config, or answered by another engine")
     for name in arm or asked.arms:
         _run(asked, name, ready[name], out, engine, batch, not quiet)
     compared = compared_arms(asked, out)
     write_json(out / "ablation.json", compared)
     _print(compared)
+
+
+PARTS = ("data", "measured", "train")
 
 
 class Prepared(Record):
@@ -90,6 +107,7 @@ def prepared(asked: AblationConfig, name: str, out: Path) -> Prepared:
     Raises HaggleError naming the arm and the key that is wrong.
     """
     from data_gen.config import DataConfig, check
+    from data_gen.dataset.replayed import needs_compact
     from training.config import parse_train_config
 
     def data_of(arm: str) -> Any:
@@ -106,10 +124,23 @@ def prepared(asked: AblationConfig, name: str, out: Path) -> Prepared:
     data, measured = data_of(name), measured_of(name)
     check(data)
     check(measured)
+    needs_compact(data.method, f"arms.{name}.data.method")
+    if not data.train + data.corpus:
+        raise HaggleError("makes nothing to train on", where=f"arms.{name}.data", hint="set train")
+    if not measured.test:
+        raise HaggleError(
+            f"{asked.measured!r} makes no test split to ask", where="measured", hint="set test"
+        )
     data_dir = out / "data" / first(data_of)
     recipe = merge(read_mapping(named_config("train", asked.recipe)), asked.arms[name].train)
     recipe |= {"dataset": str(data_dir), "output_dir": str(out / name / "train")}
     train = parse_train_config(recipe, f"arms.{name}.train")
+    if train.method != "sft":
+        raise HaggleError(
+            f"method {train.method!r} does not train on dialogues",
+            where=f"arms.{name}.train",
+            hint="take a recipe of method sft",
+        )
     measured_dir = out / "measured" / first(measured_of)
     return Prepared(
         data=data, measured=measured, train=train, data_dir=data_dir, measured_dir=measured_dir
@@ -147,8 +178,8 @@ def _run(
     if (answers / "metrics.json").is_file():
         return
     typer.echo(f"arm {name}")
-    generate(arm.data, arm.data_dir, progress=shown)
-    generate(arm.measured, arm.measured_dir, progress=shown)
+    generate(arm.data, arm.data_dir, progress=shown, wait=True)
+    generate(arm.measured, arm.measured_dir, progress=shown, wait=True)
     result = train(arm.train, echo=typer.echo)
     loaded = open_weights(engine, result.weights, answers / "model", arm.train.base)
     try:

@@ -72,6 +72,27 @@ def test_where_only_the_cart_is_wrong_both_answers_say_the_same(dataset, answere
     assert seen == {True, False}
 
 
+def test_an_answer_that_is_no_json_stays_as_it_is(memory, dataset, tmp_path):
+    engine = memory(dataset, split="train", spoil=lambda text: text + " and then")
+    run_turns(dataset, engine, tmp_path / "a", split="train", n=10, progress=False)
+    make_own_pairs(OwnMistakes(answers=tmp_path / "a", dataset=dataset), tmp_path / "out")
+    pairs = read_pairs(tmp_path / "out")
+    assert len(pairs) == 10 and all(p.rejected == p.chosen + " and then" for p in pairs)
+
+
+def test_pairs_of_earlier_answers_are_not_taken_for_later_ones(memory, dataset, tmp_path):
+    asked, out = OwnMistakes(answers=tmp_path / "a", dataset=dataset), tmp_path / "out"
+    for spoil in (mistaken, lambda text: "oops"):
+        engine = memory(dataset, split="train", spoil=spoil)
+        engine.model = repr(spoil)
+        run_turns(dataset, engine, asked.answers, split="train", n=20, progress=False)
+        if spoil is mistaken:
+            first = make_own_pairs(asked, out)
+            assert make_own_pairs(asked, out) == first
+    with pytest.raises(HaggleError, match="other answers"):
+        make_own_pairs(asked, out)
+
+
 def test_a_model_without_mistakes_gives_no_pairs(memory, dataset, tmp_path):
     engine = memory(dataset, split="train")
     run_turns(dataset, engine, tmp_path / "a", split="train", n=10, progress=False)

@@ -78,6 +78,10 @@ def test_each_arm_is_trained_and_asked_once(arms: Path, tmp_path: Path) -> None:
     assert again.exit_code == 0 and "arm " not in again.output.replace("arm  ", "")
     other = ablate(changed(arms, seed=1), out).exception
     assert isinstance(other, HaggleError) and "another config" in str(other)
+    recipe = arms.with_name("recipe.yaml")
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace("r: 4", "r: 8"), encoding="utf-8")
+    edited = ablate(arms, out).exception
+    assert isinstance(edited, HaggleError) and "another config" in str(edited)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,11 @@ def test_each_arm_is_trained_and_asked_once(arms: Path, tmp_path: Path) -> None:
         ({"arms": {"a": {"data": {"crops": 1}}}}, "crops"),
         ({"arms": {"a": {"trian": {}}}}, "trian"),
         ({"arms": {}}, "arms"),
+        ({"arms": {"../a": {}}}, "arms"),
+        ({"arms": {"a": {"data": {"method": "astp"}}}}, "astp"),
+        ({"arms": {"a": {"data": {"train": 0, "test": 1}}}}, "train on"),
+        ({"arms": {"a": {"train": {"method": "dpo"}}}}, "dpo"),
+        ({"measured": "own"}, "test split"),
         ({"recipe": "smollm2_135n"}, "smollm2_135m"),
     ],
 )
