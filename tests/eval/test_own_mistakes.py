@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from data_gen.corpus_io import corpus_rows
+from data_gen.language.phrasebook import Split
 from eval.own_mistakes import OwnMistakes, make_own_pairs
 from eval.turns import run_turns, turns_of
 from haggle.cli import app
@@ -21,7 +22,8 @@ from training.pairs import read_pairs
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    for split, count in (("train", 12), ("test", 4)):
+    counts: dict[Split, int] = {"train": 12, "test": 4}
+    for split, count in counts.items():
         rows = [row for _, row in zip(range(count), corpus_rows(split), strict=False)]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"{split}.jsonl").write_text(text, encoding="utf-8")

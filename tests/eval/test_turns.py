@@ -81,7 +81,7 @@ def test_wrong_answers_are_counted(memory, dataset, tmp_path):
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(memory, dataset, tmp_path):
-    class Dying(memory):
+    class Dying(memory):  # type: ignore[misc, valid-type]
         def generate(self, requests):
             if self.asked >= 16:
                 raise KeyboardInterrupt

@@ -29,6 +29,7 @@ from serving.http_api import make_app
 from serving.http_sessions import MAX_AT_ONCE
 
 SHOP = named_world("frontier_shop")
+ROPE = {item.item_name: item for item in SHOP.inventory}["Sturdy Rope (20m)"]
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__ for __PRICE__ __CURRENCY__."}'
 REVIEW = '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"So __CART__ for __PRICE__ __CURRENCY__, yes?"}'
 SALE = '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}'
@@ -77,7 +78,8 @@ def test_a_sale_goes_through_its_states_and_the_stock_goes_down():
     with served(talker(OFFER, REVIEW, SALE)) as client:
         session = opened(client)
         offered = say(client, session, "two ropes").json()
-        price = 2 * SHOP.find("Sturdy Rope (20m)").price
+        assert ROPE.price and ROPE.quantity
+        price = 2 * ROPE.price
         assert offered["state"] == "OFFER_SELL" and offered["price"] == price
         assert [(line["item_name"], line["quantity"]) for line in offered["cart"]] == [
             ("Sturdy Rope (20m)", 2)
@@ -89,7 +91,7 @@ def test_a_sale_goes_through_its_states_and_the_stock_goes_down():
         assert done["cart"] == [] and done["response"]["npc_dialogue"] == done["say"]
         visit = client.get(f"/sessions/{session}").json()
         left = {line["item_name"]: line["quantity"] for line in visit["shelf"]}
-        assert left.get("Sturdy Rope (20m)", 0) == SHOP.find("Sturdy Rope (20m)").quantity - 2
+        assert left.get("Sturdy Rope (20m)", 0) == ROPE.quantity - 2
         assert visit["sales"] == [done["sale"]]
 
 

@@ -22,7 +22,15 @@ from training.dry_run import dry_run, sample
 from training.estimate import estimate
 
 RECIPES = sorted((CONFIGS / "train").glob("*.yaml"))
-MEASURED = {"demo", "shipped", "shipped_voices", "smollm2_135m", "smollm2_135m_dpo"}
+MEASURED = {
+    "ablation",
+    "demo",
+    "shipped_dpo",
+    "shipped",
+    "shipped_voices",
+    "smollm2_135m",
+    "smollm2_135m_dpo",
+}
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers
 ESTIMATED = [path for path in RECIPES if path.stem not in MEASURED | UNCOUNTED]
 # As the models' own files count them.
