@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from haggle.errors import HaggleError
+from haggle.rates import points_text, rate_text
 from haggle.storage import read_json
 
 Kind = Literal["turns", "cases", "dialogues", "comparison", "files"]
@@ -154,10 +155,10 @@ def _comparison(data: dict[str, Any]) -> Measured:
         rows.append(
             (
                 f"{run['name']} ({run['engine']})",
-                interval(run["joint"]),
-                "reference" if first else interval(run["same_text"]),
-                "reference" if first else interval(run["same_decision"]),
-                "reference" if first else _points(run["joint_difference"]),
+                rate_text(run["joint"]),
+                "reference" if first else rate_text(run["same_text"]),
+                "reference" if first else rate_text(run["same_decision"]),
+                "reference" if first else points_text(run["joint_difference"]),
             )
         )
     return Measured(
@@ -226,19 +227,6 @@ def _shares(data: dict[str, Any], names: Sequence[str]) -> Iterator[Figure]:
         passed = round(data[name] * n)
         bounds = binomtest(passed, n).proportion_ci(0.95, method="wilson")
         yield Figure(NAMES[name], passed / n, n, float(bounds.low), float(bounds.high))
-
-
-def interval(rate: dict[str, Any]) -> str:
-    """A rate as people read it: 61.3% (53 to 69)."""
-    if rate["value"] is None:
-        return "not measured"
-    low, high = 100 * rate["low"], 100 * rate["high"]
-    return f"{100 * rate['value']:.1f}% ({low:.0f} to {high:.0f})"
-
-
-def _points(rate: dict[str, Any]) -> str:
-    value, low, high = (100 * rate[key] for key in ("value", "low", "high"))
-    return f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def plain_name(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from haggle.adapters import ADAPTER_INFO
 from haggle.config import read_mapping
 from haggle.errors import HaggleError
+from haggle.rates import rate_text
 from haggle.storage import atomic_write_text, read_json, read_jsonl
-from training.card_measures import Measured, interval, plain_name, read_measures
+from training.card_measures import Measured, plain_name, read_measures
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult, ModelCardData
@@ -281,7 +282,7 @@ def _training(run: Run) -> list[tuple[str, str]]:
         ]
         rows += [(key, f"{value:.4g}") for key, value in (result.get("figures") or {}).items()]
         if best := result.get("best"):
-            share = interval({"value": best["joint"], "low": best["low"], "high": best["high"]})
+            share = rate_text({"value": best["joint"], "low": best["low"], "high": best["high"]})
             turns = f"{best['n']} held-out turns, step {best['step']}"
             rows.append(("joint, best while training", f"{share} of {turns}"))
         if (step := result.get("weights_step")) is not None and step != steps:
@@ -369,4 +370,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["cell"] = _cell
+    environment.filters["rate"] = lambda figure: rate_text(asdict(figure))
     return environment

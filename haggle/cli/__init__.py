@@ -271,19 +271,6 @@ def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Any
     return load_engine(with_shipped_model(config))
 
 
-def rate_text(rate: Any) -> str:
-    """`82.7% (75 to 89)`: a rate with its interval, or n/a where nothing was measured."""
-    if rate["value"] is None:
-        return "n/a"
-    return f"{100 * rate['value']:.1f}% ({100 * rate['low']:.0f} to {100 * rate['high']:.0f})"
-
-
-def points_text(difference: Any) -> str:
-    """`+1.5 (-0.3 to +3.2)`: a difference of two rates in points, with its interval."""
-    low, value, high = (100 * difference[key] for key in ("low", "value", "high"))
-    return f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
-
-
 def print_table(title: str, values: Any) -> None:
     """Print a flat or nested result as a table of keys and values."""
     from dataclasses import asdict, is_dataclass

@@ -236,7 +236,7 @@ def _print(compared: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from haggle.cli import points_text, rate_text
+    from haggle.rates import points_text, rate_text
 
     rates = ("joint", "state", "cart")
     table = Table(title=f"{compared['n']} turns of {compared['measured']}")

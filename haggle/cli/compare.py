@@ -35,7 +35,7 @@ def print_comparison(compared: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from haggle.cli import points_text, rate_text
+    from haggle.rates import points_text, rate_text
 
     title = f"{compared['n']} {compared['kind']}, against {compared['reference']}"
     table = Table(title=title)

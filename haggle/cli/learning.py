@@ -89,7 +89,7 @@ def learning_curve(
 
 def told(curve: dict[str, Any]) -> dict[str, str]:
     """The curve in words: its points, its law, what it forecasts."""
-    from haggle.cli import rate_text
+    from haggle.rates import rate_text
 
     rows = {f"{point['tokens']:,} tokens": rate_text(point["joint"]) for point in curve["points"]}
     law, goal, check = curve["law"], curve["goal"], curve["backtest"]

@@ -32,6 +32,7 @@ def turns(
     from eval.turns import run_turns
     from haggle.cli import open_engine, print_table
     from haggle.dataset import dataset_files
+    from haggle.rates import rate_text
 
     dataset_files(dataset, split)  # a missing one is told before a model is loaded
     loaded = open_engine(engine, gguf, model)
@@ -42,8 +43,7 @@ def turns(
     finally:
         loaded.close()
     rates = {
-        key: f"{100 * value['value']:.1f}% of {value['n']} "
-        f"({100 * value['low']:.0f} to {100 * value['high']:.0f})"
+        key: f"{rate_text(value)} of {value['n']}"
         for key, value in metrics.items()
         if isinstance(value, dict) and value.get("value") is not None
     }
