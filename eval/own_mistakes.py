@@ -17,13 +17,12 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from data_gen.dataset.preferences import said, write_pairs
+from data_gen.dataset.preferences import put_in_place, said, write_pairs
 from data_gen.language.phrasebook import Split
 from eval.compare import AnsweredRun, read_answered
 from eval.turns import turns_of
 from haggle import __version__
 from haggle.config import Record, claim_directory
-from haggle.dataset import shard_name
 from haggle.errors import HaggleError
 from haggle.procedure import load_procedure
 from haggle.records import SCHEMA_VERSION
@@ -34,53 +33,44 @@ KIND = "own"
 SPLIT: Split = "train"
 
 
-class OwnMistakes(Record):
-    """Which answers to take pairs from: a run of `haggle eval turns`, and the data set asked.
-
-    Its train split: answers to test turns, and to hand-written cases, are not for training.
-    """
+class _Claim(Record):
+    """What a directory of pairs was made from: the same run may be answered anew."""
 
     answers: Path
     dataset: Path
-
-
-class _Claim(OwnMistakes):
-    """What a directory of pairs was made from: the same run may be answered anew."""
-
     answered: str
 
 
-def make_own_pairs(asked: OwnMistakes, out: Path) -> dict[str, Any]:
-    """Write a pair for each wrong answer of a run under `out`; returns the summary written.
+def make_own_pairs(answers: Path, dataset: Path, out: Path) -> dict[str, Any]:
+    """Write a pair for each wrong answer of a run of `haggle eval turns` under `out`; returns the
+    summary written.
 
-    A finished set is returned as it is. Raises HaggleError when the run is unfinished or was asked
-    another data set, when `out` holds other pairs, or when no answer is wrong.
+    `dataset` is what was asked, its train split: answers to test turns, and to hand-written cases,
+    are not for training. A finished set is returned as it is. Raises HaggleError when the run is
+    unfinished or was asked another data set, when `out` holds other pairs, or when no answer is
+    wrong.
     """
-    run = read_answered(asked.answers, asked.answers.name)
-    rows = list(own_pairs(run, asked.dataset))
+    run = read_answered(answers, answers.name)
+    rows = list(own_pairs(run, dataset))
     if not rows:
         raise HaggleError(
             f"all {len(run.records)} answers are right: there is nothing to learn from",
-            where=str(asked.answers),
+            where=str(answers),
             hint="answer more turns, or harder ones",
         )
     answered = sha256(dumps([row["rejected"] for row in rows]).encode()).hexdigest()
-    claim = _Claim(**asked.model_dump(), answered=answered)
+    claim = _Claim(answers=answers, dataset=dataset, answered=answered)
     claim_directory(out, claim, "pairs of other answers")
     if (out / "summary.json").exists():
         return dict(read_json(out / "summary.json"))
-    (written,) = write_pairs(iter(rows), out / "unfinished", SPLIT, len(rows))
-    written.replace(out / shard_name(SPLIT, 0, 1))
-    rmtree(written.parent)
+    parts = out / "unfinished"
+    put_in_place({SPLIT: write_pairs(iter(rows), parts, SPLIT, len(rows))}, out)
+    rmtree(parts)
+    variants = Counter(row["variant"] for row in rows)
     summary = {
         "version": __version__,
         "answers": len(run.records),
-        "splits": {
-            SPLIT: {
-                "pairs": len(rows),
-                "variants": dict(sorted(Counter(row["variant"] for row in rows).items())),
-            }
-        },
+        "splits": {SPLIT: {"pairs": len(rows), "variants": dict(sorted(variants.items()))}},
     }
     write_json(out / "summary.json", summary)
     return summary

@@ -17,7 +17,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from haggle.numerals import SCALES, UNITS, read_number
+from haggle.numerals import UNITS, read_number
+from haggle.pointing import ONES, ORDINALS, Word, extreme, pointed_at, superlative
 from haggle.vocabulary import HOLLOW, TOKEN, Vocabulary, common_words, singular
 from haggle.wire import UNLISTED
 from haggle.world import Item, World
@@ -25,17 +26,6 @@ from haggle.world import Item, World
 MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
 MAX_FILLERS = 3  # words between a number and what it counts
-_ORDINALS = {
-    word: place
-    for place, names in enumerate(
-        ("first 1st former", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th")
-    )
-    for word in names.split()
-}
-_LAST = frozenset({"last", "latter", "final"})
-_LOW = frozenset("cheap cheaper cheapest".split())
-_HIGH = frozenset("dear dearer dearest pricier priciest costlier costliest".split())
-_FINE = frozenset("better finer fancier fanciest nobler".split())  # of two, what costs more
 _FILLERS = frozenset(
     "x of the your those these them my our some more other another extra fine finest best good new "
     "old big small little piece pieces unit units such same".split()
@@ -47,16 +37,6 @@ _PRONOUNS = frozenset("i you u ya he she it we they who whoever that which what"
 _CONTAINERS = frozenset(
     "bag box bottle bundle can case crate jar kit pack packet pair set tin".split()
 )
-_ONES = frozenset(
-    "one ones thing things item items kind kinds sort sorts line entry option".split()
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
-    text: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +112,17 @@ class Linker:
         self, text: str, world: World, cart: Collection[str], shown: tuple[str, ...]
     ) -> Iterator[_Mark]:
         """Marks in the order of the text."""
-        words = [_Word(m[0].casefold(), m.start(), m.end()) for m in TOKEN.finditer(text)]
+        words = [Word(m[0].casefold(), m.start(), m.end()) for m in TOKEN.finditer(text)]
         known = [item for item in map(world.find, shown) if item is not None]
         near = {*cart, *(item.item_id for item in known)}
         cheaper: bool | None = None  # a superlative that the next mention is chosen by
-        loose: _Word | None = None  # a name's word that named nothing: "elven" before "sword"
+        loose: Word | None = None  # a name's word that named nothing: "elven" before "sword"
         number: _Number | None = None  # one that may yet count a mention
         at = 0
         while at < len(words):
             ids, used = self._leads(text, words, at)
             read = None if used else self._number(words, at)
-            if read is not None and not (cheaper is not None and words[at].text in _ONES):
+            if read is not None and not (cheaper is not None and words[at].text in ONES):
                 yield from _alone(number)
                 number, loose = read, None
                 at += read.used
@@ -187,12 +167,12 @@ class Linker:
                 at += 1
                 continue
             the = at > 0 and words[at - 1].text == "the"
-            pointed, used = _pointed_at(words[at:], known, cheaper, the)
-            cheaper = _superlative(words, at, cheaper, len(known) == 2)
+            pointed, used = pointed_at(words[at:], known, cheaper, the)
+            cheaper = superlative(words, at, cheaper, len(known) == 2)
             if pointed is None and cheaper is not None and len(known) > 1:
                 ends = re.match(r"\s*([.,;:!?]|$)", text[words[at].end :])
                 if ends and words[at].text in {"expensive", "priced"}:  # the less expensive, please
-                    pointed = _extreme(known, cheaper)
+                    pointed = extreme(known, cheaper)
             if pointed is not None:
                 yield from _alone(number)
                 number = None
@@ -201,25 +181,15 @@ class Linker:
             at += max(1, used)
         yield from _alone(number)
 
-    def _number(self, words: list[_Word], at: int) -> _Number | None:
+    def _number(self, words: list[Word], at: int) -> _Number | None:
         """The number that the words from `at` on say."""
-        if [word.text for word in words[at : at + 2]] == ["a", "couple"]:
-            of = at + 2 < len(words) and words[at + 2].text == "of"
-            scale = SCALES.get(words[at + 2 + of].text, 0) if at + 2 + of < len(words) else 0
-            used = 3 + of if scale else 2
-            end = words[at + used - 1].end
-            return _Number(2 * max(1, scale), str(2 * scale) if scale else "", used, at + used, end)
-        told, used = read_number([word.text for word in words[at:]])
-        if not used or words[at].text in _ORDINALS:
+        said = [word.text for word in words[at:]]
+        value, told, used = read_number(said)
+        if not used or said[0] in ORDINALS:
             return None
-        value = told or words[at].text.replace(",", "")
-        value = str(UNITS.get(value, value))
-        return _Number(
-            int(value) if value.isdecimal() and len(value) < 7 else None,
-            told, used, at + used, words[at + used - 1].end,
-        )  # fmt: skip
+        return _Number(value, told, used, at + used, words[at + used - 1].end)
 
-    def _leads(self, text: str, words: list[_Word], at: int) -> tuple[list[str], int]:
+    def _leads(self, text: str, words: list[Word], at: int) -> tuple[list[str], int]:
         """The items that a mention beginning with the number at `at` means, and its length.
 
         The number belongs to the name where the two stand side by side in it, `six-shot revolver`,
@@ -240,7 +210,7 @@ class Linker:
             return [], 0
         return kept, used + 1
 
-    def _helps(self, words: list[_Word], at: int) -> bool:
+    def _helps(self, words: list[Word], at: int) -> bool:
         """Whether the word at `at` is a verb that is a noun elsewhere: `can I`, not `the can`."""
         if words[at].text not in _MODAL:
             return False
@@ -251,7 +221,7 @@ class Linker:
             return at > 0 and words[at - 1].text in _PRONOUNS
         return at == 0 or words[at - 1].text in _PRONOUNS
 
-    def _counts(self, text: str, words: list[_Word], number: _Number, at: int) -> bool:
+    def _counts(self, text: str, words: list[Word], number: _Number, at: int) -> bool:
         """Whether a number counts the mention that begins at `at`: little stands between them."""
         between = words[number.next : at]
         if not number.value or re.search(r"[^\w\s'’\"(-]", text[number.end : words[at].start]):
@@ -266,7 +236,7 @@ class Linker:
         common = word in common_words() and word not in _FILLERS
         return common or singular(word) in self._words.dull
 
-    def _behind(self, text: str, words: list[_Word], at: int) -> _Number | None:
+    def _behind(self, text: str, words: list[Word], at: int) -> _Number | None:
         """The number behind a mention that counts it: `axe x2`, `axes: two dozen`, `axe - 3`."""
         first = at + (at < len(words) and words[at].text in {"x", "times"})
         if first >= len(words) or at == 0:
@@ -290,12 +260,12 @@ class Linker:
                 return None
         return replace(number, used=number.next - at)
 
-    def _of_others(self, word: _Word, following: _Word, ids: Collection[str]) -> bool:
+    def _of_others(self, word: Word, following: Word, ids: Collection[str]) -> bool:
         """Whether the word right before a mention belongs to the names of other items only."""
         owners = self._words.owners(word.text)
         return bool(owners) and following.start == word.end + 1 and not set(owners) & set(ids)
 
-    def _vague(self, before: _Word, head: _Word) -> bool:
+    def _vague(self, before: Word, head: Word) -> bool:
         """Whether a word for any container says nothing, as behind a word that no name has."""
         return (
             singular(head.text) in _CONTAINERS
@@ -306,7 +276,7 @@ class Linker:
             and not self._words.score(before.text)
         )
 
-    def _parted(self, text: str, words: list[_Word], at: int, fits: Collection[str]) -> bool:
+    def _parted(self, text: str, words: list[Word], at: int, fits: Collection[str]) -> bool:
         """Whether a mention ends before the word at `at`: at a stop, a verb, or a word or sign
         that joins two things, unless a name that still fits goes on behind it."""
         between = text[words[at - 1].end : words[at].start]
@@ -319,7 +289,7 @@ class Linker:
         after = next((w for w in words[at + joins :] if w.text not in HOLLOW), None)
         return after is None or not set(fits) & set(self._words.joined(before.text, after.text))
 
-    def _mention(self, text: str, words: list[_Word]) -> tuple[list[str], int]:
+    def _mention(self, text: str, words: list[Word]) -> tuple[list[str], int]:
         """The items that the longest run of words at the start can mean, and its length."""
         best: tuple[list[str], int] = ([], 0)
         fits: dict[str, float] = {}
@@ -368,54 +338,9 @@ def _fitting(items: list[Item], near: Collection[str], cheaper: bool | None) -> 
     if len(items) > 1:
         items = [item for item in items if item.for_sale] or items
     if len(items) > 1 and cheaper is not None:
-        chosen = _extreme(items, cheaper)
+        chosen = extreme(items, cheaper)
         items = [chosen] if chosen else items
     return items if len(items) <= MAX_FITTING else []
-
-
-def _extreme(items: Iterable[Item], cheaper: bool) -> Item | None:
-    """The cheapest or dearest of several; None where two share the price."""
-    priced = sorted(items, key=lambda i: i.price or 0, reverse=not cheaper)
-    if len(priced) < 2 or priced[0].price == priced[1].price:
-        return None
-    return priced[0]
-
-
-def _superlative(words: list[_Word], at: int, earlier: bool | None, of_two: bool) -> bool | None:
-    """Whether the words so far ask for the cheaper (True) or the dearer of what comes next."""
-    word = words[at].text
-    if word in _LOW or word in _HIGH:
-        return word in _LOW
-    if word in _FINE and of_two and at and words[at - 1].text == "the":
-        return False
-    if word in {"expensive", "pricey", "costly", "priced"} and at:
-        before = words[at - 1].text
-        if before in {"least", "less", "lower", "lowest", "most", "more", "higher", "highest"}:
-            return before in {"least", "less", "lower", "lowest"}
-    return earlier if word in HOLLOW or word in _ONES else None
-
-
-def _pointed_at(
-    words: list[_Word], shown: list[Item], cheaper: bool | None, the: bool
-) -> tuple[Item | None, int]:
-    """What `the second one` or `the cheaper one` points at among the items shown last."""
-    if len(shown) < 2:
-        return None, 0
-    word = words[0].text
-    after = words[1].text if len(words) > 1 else ""
-    followed = after in _ONES
-    alone = len(words) == 1 and (the or words[0].start == 0)
-    counted = followed or alone or (the and after in {"of", "you"})
-    if word in _ONES and cheaper is not None:
-        return _extreme(shown, cheaper), 1
-    if word in _LOW | _HIGH and alone and word not in {"cheap", "dear"}:
-        return _extreme(shown, word in _LOW), 1
-    used = 2 if followed else 1
-    if word in _ORDINALS and counted and _ORDINALS[word] < len(shown):
-        return shown[_ORDINALS[word]], used
-    if word in _LAST and followed and the:
-        return shown[-1], used
-    return None, 0
 
 
 def _name(item: Item) -> str:

@@ -26,12 +26,27 @@ _FIXED = [
 PLAIN = 12  # number words up to here, standing alone, need no translation
 
 
-def read_number(words: Sequence[str]) -> tuple[str, int]:
-    """The number that lower-case `words` begin with, and how many of them it takes; 0 for none.
+def read_number(words: Sequence[str]) -> tuple[int | None, str, int]:
+    """The number that lower-case `words` begin with: its value where it is a whole one of less than
+    seven digits, how it is told, and how many words it takes; 0 for none.
 
-    It is told in digits, or as an empty text where it needs no telling: plain digits, and single
-    words up to twelve.
+    It is told in digits, or as an empty text where it needs no telling: plain digits, single words
+    up to twelve, a couple.
     """
+    if list(words[:2]) == ["a", "couple"]:
+        of = list(words[2:3]) == ["of"]
+        scale = next((SCALES[word] for word in words[2 + of : 3 + of] if word in SCALES), 0)
+        return (2 * scale, str(2 * scale), 3 + of) if scale else (2, "", 2)
+    told, used = _told(words)
+    if not used:
+        return None, "", 0
+    value = told or words[0].replace(",", "")
+    value = str(UNITS.get(value, value))
+    return int(value) if value.isdecimal() and len(value) < 7 else None, told, used
+
+
+def _told(words: Sequence[str]) -> tuple[str, int]:
+    """A number as it is told, and how many words it takes."""
     first = words[0]
     if first[0].isdigit():
         plain = first.rstrip("k").replace(",", "")

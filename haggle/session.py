@@ -85,6 +85,11 @@ class Session:
         """The ledger as the next player line will be preceded by it."""
         return ledger_note(self.world, self.cart, self.sale_price)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the merchant has closed the conversation: its state begins the dialogue anew."""
+        return bool(self.state) and self.procedure.state(self.state).resets
+
     def legal_states(self) -> list[str]:
         """States the next answer may enter."""
         return self.procedure.legal(self.last, bool(self.cart))

@@ -11,7 +11,6 @@ configs/serve/openai.yaml and serves until Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from haggle.cli.shipped import with_shipped_model
 from haggle.errors import HaggleError
 from serving.engines import read_engine_config
+from serving.engines.common import read_key
 from serving.openai_server import LOOPBACK, openai_server
 
 
@@ -40,9 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if "model" in changes:
         changes.setdefault("gguf", None)
     config = with_shipped_model(type(config).model_validate(config.model_dump() | changes))
-    key = None
-    if options.api_key_env and not (key := os.environ.get(options.api_key_env)):
-        raise HaggleError("is not set", where=options.api_key_env, hint="put the key into it")
+    key = read_key(options.api_key_env, "--api-key-env")
     with openai_server(config, host=options.host, port=options.port, api_key=key) as url:
         print(f"serving {config.gguf or config.model} at {url} (Ctrl-C stops it)", flush=True)
         while True:  # a wait without an end could not be interrupted on Windows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 
 from rich.console import Console
 from rich.table import Table
@@ -56,6 +57,25 @@ def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
             shown = held
 
 
+def spoken_turn(merchant: Merchant, session: Session, text: str) -> Generator[str | TurnRecord]:
+    """One turn: words of its spoken line as they come, then the finished turn, whose line counts.
+
+    Closing it stops the engine's answer.
+    """
+    finished: list[TurnRecord] = []
+
+    def pieces(answer: Iterator[str | TurnRecord]) -> Iterator[str]:
+        for piece in answer:
+            if isinstance(piece, TurnRecord):
+                finished.append(piece)
+            else:
+                yield piece
+
+    with closing(merchant.stream(session, text)) as answer:
+        yield from spoken_pieces(pieces(answer))
+    yield finished[0]
+
+
 def status(turn: TurnRecord, session: Session, seconds: float) -> str:
     """State, cart, price and time of a turn in one line."""
     cart = ", ".join(f"{n} x {session.world.by_id[i].item_name}" for i, n in turn.cart.items())
@@ -101,7 +121,7 @@ def chat(
             console.print(shop_table(session.world))
             continue
         say_turn(merchant, session, text, console)
-        if session.state == "END":
+        if session.ended:
             break
     for sale in session.sales:
         bought = ", ".join(f"{n} x {world.by_id[i].item_name}" for i, n in sale.items.items())
@@ -113,24 +133,17 @@ def chat(
 def say_turn(merchant: Merchant, session: Session, text: str, console: Console) -> TurnRecord:
     """Stream one answer to the console, then the line as it stands and where the trade is."""
     started = time.perf_counter()
-    finished: list[TurnRecord] = []
-
-    def pieces() -> Iterator[str]:
-        for piece in merchant.stream(session, text):
-            if isinstance(piece, TurnRecord):
-                finished.append(piece)
-            else:
-                yield piece
-
     # Text, not str: brackets and colons that a player or a world wrote are no markup. Soft-wrapped:
     # rich does not know where on the screen line a piece begins.
     name = Text.assemble((session.world.merchant.name, "bold yellow"), " > ")
     console.print(name, end="", soft_wrap=True)
     shown = ""
-    for words in spoken_pieces(pieces()):
+    for words in spoken_turn(merchant, session, text):
+        if isinstance(words, TurnRecord):
+            turn = words
+            break
         console.print(Text(words), end="", soft_wrap=True)
         shown += words
-    turn = finished[0]
     line = turn.response.npc_dialogue
     if line.startswith(shown):
         console.print(Text(line[len(shown) :]), soft_wrap=True)

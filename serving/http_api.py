@@ -34,8 +34,8 @@ from haggle.response import ItemLine, MerchantResponse
 from haggle.session import Session
 from haggle.storage import dumps
 from haggle.world import World
-from serving.chat import spoken_pieces
-from serving.http_sessions import Counter, Refused
+from serving.chat import spoken_turn
+from serving.http_sessions import Refused, Sessions
 
 _BEARER = HTTPBearer(auto_error=False)
 
@@ -110,7 +110,7 @@ def make_app(
 ) -> FastAPI:
     """The application. `worlds` are the shops served by name, the first where none is asked for;
     `origins` the web pages whose scripts may call it."""
-    counter = Counter(most, idle)
+    sessions = Sessions(most, idle)
     merchant = Merchant(engine, guard)
 
     def allowed(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> None:
@@ -138,7 +138,7 @@ def make_app(
         """Whether it answers, with which model and how many sessions."""
         return {
             "status": "ok", "engine": engine.name, "model": engine.model, "guard": guard,
-            "sessions": len(counter),
+            "sessions": len(sessions),
         }  # fmt: skip
 
     @app.get("/worlds", dependencies=guarded)
@@ -150,7 +150,7 @@ def make_app(
     def open_session(opening: Opening) -> Visit:
         """Open a session in a shop."""
         session = Session(_world(opening, worlds), method=get_method(method))
-        number = counter.open(session)
+        number = sessions.open(session)
         warm = getattr(engine, "warm", None)
         if warm is not None:
             warm(session.messages())
@@ -159,20 +159,20 @@ def make_app(
     @app.get("/sessions/{number}", dependencies=guarded)
     def look(number: str) -> Visit:
         """Where a session stands."""
-        return _visit(number, counter.find(number).session)
+        return _visit(number, sessions.find(number).session)
 
     @app.delete("/sessions/{number}", status_code=status.HTTP_204_NO_CONTENT, dependencies=guarded)
     def leave(number: str) -> None:
         """Forget a session."""
-        counter.close(number)
+        sessions.close(number)
 
     @app.post("/sessions/{number}/turns", response_model=Answer, dependencies=guarded)
     def say(number: str, line: Line) -> Any:
         """Say a line; with `stream` server-sent events: `say` pieces, then `turn` or `error`."""
         if line.stream:
-            counter.check(number)  # told as a status, before the stream begins
-            return _Stream(_events(merchant, counter, number, line.text))
-        with counter.talking(number) as session:
+            sessions.check(number)  # told as a status, before the stream begins
+            return _Stream(_events(merchant, sessions, number, line.text))
+        with sessions.talking(number) as session:
             started, before = time.perf_counter(), len(session.sales)
             turn = merchant.reply(session, line.text)
             return _answer(session, turn, before, time.perf_counter() - started)
@@ -196,28 +196,21 @@ class _Stream(StreamingResponse):
                 await run_in_threadpool(self._source.close)
 
 
-def _events(merchant: Merchant, counter: Counter, number: str, text: str) -> Generator[str]:
+def _events(merchant: Merchant, sessions: Sessions, number: str, text: str) -> Generator[str]:
     """Server-sent events of a turn. What was streamed may be worded otherwise by the finished turn,
     whose line counts."""
-    finished: list[TurnRecord] = []
-
-    def pieces(session: Session) -> Generator[str]:
-        with closing(merchant.stream(session, text)) as answer:
-            for piece in answer:
-                if isinstance(piece, TurnRecord):
-                    finished.append(piece)
-                else:
-                    yield piece
-
     started = time.perf_counter()
     try:
-        with counter.talking(number) as session:
+        with sessions.talking(number) as session:
             before = len(session.sales)
-            with closing(pieces(session)) as answering:
-                for words in spoken_pieces(answering):
-                    yield _event("say", {"text": words})
-            answer = _answer(session, finished[0], before, time.perf_counter() - started)
-        yield _event("turn", answer.model_dump(mode="json"))
+            with closing(spoken_turn(merchant, session, text)) as spoken:
+                for piece in spoken:
+                    if isinstance(piece, TurnRecord):
+                        seconds = time.perf_counter() - started
+                        told = _answer(session, piece, before, seconds).model_dump(mode="json")
+                    else:
+                        yield _event("say", {"text": piece})
+        yield _event("turn", told)
     except HaggleError as error:
         yield _event("error", _problem(error))
 
@@ -275,7 +268,7 @@ def _visit(number: str, session: Session) -> Visit:
         price=session.sale_price,
         sales=[_sold(session, at) for at in range(len(session.sales))],
         shelf=_shelf(world),
-        ended=session.state == "END",
+        ended=session.ended,
     )
 
 
@@ -287,7 +280,7 @@ def _answer(session: Session, turn: TurnRecord, before: int, seconds: float) -> 
         cart=_goods(session, session.cart),
         price=session.sale_price,
         sale=_sold(session, -1) if len(session.sales) > before else None,
-        ended=session.state == "END",
+        ended=session.ended,
         seconds=round(seconds, 3),
         interventions=turn.interventions,
         response=turn.response,

@@ -36,7 +36,7 @@ class Refused(HaggleError):
         self.code = code
 
 
-class Counter:
+class Sessions:
     """The sessions of a server: opened, found, forgotten.
 
     At most `most` are kept; those not used for `idle` seconds go first, then the one used longest
@@ -95,7 +95,7 @@ class Counter:
         held = self.find(number)
         if held.busy.locked():
             raise _busy(number)
-        if held.session.state == "END":
+        if held.session.ended:
             raise Refused(
                 HTTPStatus.CONFLICT,
                 "the merchant has ended this conversation",

@@ -13,7 +13,7 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -139,25 +139,22 @@ def make_preferences(
     parts = out / "unfinished"
     shutil.rmtree(parts, ignore_errors=True)
     splits: dict[str, Any] = {}
-    finished: list[tuple[Path, Path]] = []
+    finished: dict[Split, list[Path]] = {}
     with _bar(config.train + config.test, progress) as advance:
         for split, number in zip(SPLITS, (config.train, config.test), strict=True):
             if not number:
                 continue
             tally = Tally()
             rows = _advancing(pairs(config, split, number, tally), advance)
-            written = write_pairs(rows, parts, split, config.shard)
+            finished[split] = write_pairs(rows, parts, split, config.shard)
             splits[split] = tally.summary(config.quotas(number))
-            for index, part in enumerate(written):
-                finished.append((part, out / shard_name(split, index, len(written))))
-    if not finished:
+    if not any(finished.values()):
         raise HaggleError(
             "no turn gave occasion for the mistakes asked for",
             where=str(config.dataset or "data"),
             hint="give other `kinds`, or more dialogues",
         )
-    for part, path in finished:
-        part.replace(path)
+    put_in_place(finished, out)
     shutil.rmtree(parts, ignore_errors=True)
     summary = {
         "version": __version__,
@@ -276,10 +273,7 @@ def said(answer: str) -> list[dict[str, str]]:
 
 
 def write_pairs(rows: Iterator[Row], folder: Path, split: Split, size: int) -> list[Path]:
-    """Write rows as Parquet files of `size` rows each; returns them in order.
-
-    The files are named as shards of a split; `size` rows or fewer make one file.
-    """
+    """Write rows as Parquet files of `size` rows each to `folder`; returns them in order."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -291,6 +285,13 @@ def write_pairs(rows: Iterator[Row], folder: Path, split: Split, size: int) -> l
             pq.write_table(pa.Table.from_pylist(batch, layout), temporary, compression="zstd")
         paths.append(path)
     return paths
+
+
+def put_in_place(written: Mapping[Split, Sequence[Path]], out: Path) -> None:
+    """Give finished files the names of shards in `out`, where a data set is read from."""
+    for split, parts in written.items():
+        for index, part in enumerate(parts):
+            part.replace(out / shard_name(split, index, len(parts)))
 
 
 def schema() -> Any:

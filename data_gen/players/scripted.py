@@ -116,7 +116,7 @@ class ScriptedPlayer:
 
     def speak(self, session: Session) -> tuple[str, Act] | None:
         """The next utterance and its act for the ledger as it stands; None ends the dialogue."""
-        if self.rounds >= self.max_rounds or session.state == "END":
+        if self.rounds >= self.max_rounds or session.ended:
             return None
         if session.sales and self.rng.random() > self.profile.temper.after_sale:
             return None

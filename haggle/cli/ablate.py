@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import Field
@@ -13,6 +14,10 @@ from pydantic import Field
 from haggle.config import Record, claim_directory, load_config, named_config, parse, read_mapping
 from haggle.errors import HaggleError, nearest
 from haggle.storage import read_json, write_json
+
+if TYPE_CHECKING:
+    from data_gen.config import DataConfig
+    from training.config import TrainConfig
 
 Changes = dict[str, Any]
 ArmName = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=60)]  # a directory is called so
@@ -74,11 +79,8 @@ def ablate(
             )
     kind_of_weights(engine)
     with located(str(path)):
-        ready = {name: prepared(asked, name, out) for name in asked.arms}
-    resolved = {
-        name: {part: getattr(one, part).model_dump(mode="json") for part in PARTS}
-        for name, one in ready.items()
-    }
+        ready = prepared(asked, out)
+    resolved = {name: one.configs() for name, one in ready.items()}
     claim = _Claim(config=asked, engine=engine, resolved=resolved)
     claim_directory(out, claim, "arms of another config, or answered by another engine")
     for name in arm or asked.arms:
@@ -88,63 +90,77 @@ def ablate(
     _print(compared)
 
 
-PARTS = ("data", "measured", "train")
-
-
-class Prepared(Record):
+@dataclass(frozen=True, slots=True)
+class Prepared:
     """The configs of an arm, checked before anything runs; where its data sets lie."""
 
-    data: Any
-    measured: Any
-    train: Any
+    data: DataConfig
+    measured: DataConfig
+    train: TrainConfig
     data_dir: Path
     measured_dir: Path
 
+    def configs(self) -> Changes:
+        """All three as they stand in the claim."""
+        told = {"data": self.data, "measured": self.measured, "train": self.train}
+        return {name: config.model_dump(mode="json") for name, config in told.items()}
 
-def prepared(asked: AblationConfig, name: str, out: Path) -> Prepared:
-    """The arm's configs. Arms with the same data share a directory, named after the first.
+
+def prepared(asked: AblationConfig, out: Path) -> dict[str, Prepared]:
+    """The arms' configs. Arms with the same data share a directory, named after the first.
 
     Raises HaggleError naming the arm and the key that is wrong.
     """
-    from data_gen.config import DataConfig, check
+    from data_gen.config import DataConfig
+    from training.config import TrainConfig, parse_train_config
+
+    base, recipe = (
+        read_mapping(named_config(kind, name))
+        for kind, name in (("data", asked.data), ("train", asked.recipe))
+    )
+    measured = read_mapping(named_config("data", asked.measured))
+    made: dict[str, DataConfig] = {}  # by the directory they are written to
+    arms = {}
+    for name, arm in asked.arms.items():
+        data = parse(merge(base, arm.data), DataConfig, f"arms.{name}.data")
+        test = parse(measured | {"method": data.method}, DataConfig, "measured")
+        _check(data, test, name)
+        folders = [
+            _folder(made, kind, name, one) for kind, one in (("data", data), ("measured", test))
+        ]
+        changed = merge(recipe, arm.train)
+        changed |= {"dataset": str(out / folders[0]), "output_dir": str(out / name / "train")}
+        train = parse_train_config(changed, f"arms.{name}.train")
+        if not isinstance(train, TrainConfig):
+            raise HaggleError(
+                f"method {train.method!r} does not train on dialogues",
+                where=f"arms.{name}.train",
+                hint="take a recipe of method sft",
+            )
+        arms[name] = Prepared(data, test, train, *(out / folder for folder in folders))
+    return arms
+
+
+def _check(data: DataConfig, measured: DataConfig, name: str) -> None:
+    """Raise HaggleError for data that an arm cannot be trained on, or asked."""
+    from data_gen.config import check
     from data_gen.dataset.replayed import needs_compact
-    from training.config import parse_train_config
 
-    def data_of(arm: str) -> Any:
-        merged = merge(read_mapping(named_config("data", asked.data)), asked.arms[arm].data)
-        return parse(merged, DataConfig, f"arms.{arm}.data")
-
-    def measured_of(arm: str) -> Any:
-        measured = read_mapping(named_config("data", asked.measured))
-        return parse(measured | {"method": data_of(arm).method}, DataConfig, "measured")
-
-    def first(made: Any) -> str:
-        return next(arm for arm in asked.arms if made(arm) == made(name))
-
-    data, measured = data_of(name), measured_of(name)
     check(data)
     check(measured)
     needs_compact(data.method, f"arms.{name}.data.method")
     if not data.train + data.corpus:
         raise HaggleError("makes nothing to train on", where=f"arms.{name}.data", hint="set train")
     if not measured.test:
-        raise HaggleError(
-            f"{asked.measured!r} makes no test split to ask", where="measured", hint="set test"
-        )
-    data_dir = out / "data" / first(data_of)
-    recipe = merge(read_mapping(named_config("train", asked.recipe)), asked.arms[name].train)
-    recipe |= {"dataset": str(data_dir), "output_dir": str(out / name / "train")}
-    train = parse_train_config(recipe, f"arms.{name}.train")
-    if train.method != "sft":
-        raise HaggleError(
-            f"method {train.method!r} does not train on dialogues",
-            where=f"arms.{name}.train",
-            hint="take a recipe of method sft",
-        )
-    measured_dir = out / "measured" / first(measured_of)
-    return Prepared(
-        data=data, measured=measured, train=train, data_dir=data_dir, measured_dir=measured_dir
-    )
+        raise HaggleError("makes no test split to ask", where="measured", hint="set test")
+
+
+def _folder(made: dict[str, DataConfig], kind: str, name: str, config: DataConfig) -> str:
+    """Where a data set lies: with the first arm that has the same."""
+    same = (f for f, other in made.items() if f.startswith(f"{kind}/") and other == config)
+    folder = next(same, f"{kind}/{name}")
+    made[folder] = config
+    return folder
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def preferences(
 
 def _own(answers: Path, dataset: Path | None, out: Path, *, given: bool) -> None:
     """Pairs from a model's own wrong answers."""
-    from eval.own_mistakes import OwnMistakes, make_own_pairs
+    from eval.own_mistakes import make_own_pairs
     from haggle.cli import print_table
     from haggle.errors import HaggleError
 
@@ -62,5 +62,5 @@ def _own(answers: Path, dataset: Path | None, out: Path, *, given: bool) -> None
         raise HaggleError(
             "every wrong answer makes a pair: --n and --seed have no effect", where="--answers"
         )
-    summary = make_own_pairs(OwnMistakes(answers=answers, dataset=dataset), out)
+    summary = make_own_pairs(answers, dataset, out)
     print_table("preference pairs", summary["splits"] | {"answers": summary["answers"]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +52,7 @@ def serve(
         raise HaggleError(
             f"{error.name} is not installed", where="haggle serve", hint=install_hint("serve")
         ) from None
+    from serving.engines.common import read_key
     from serving.openai_server import check_port
 
     level = check_level(guard, method)
@@ -61,11 +61,7 @@ def serve(
     worlds = {shop.name: shop for shop in shops}
     if len(worlds) < len(shops):
         raise HaggleError("two shops have the same name", where="--world")
-    key = os.environ.get(api_key_env, "") if api_key_env is not None else None
-    if key == "":
-        raise HaggleError(
-            "is not set", where=api_key_env or "--api-key-env", hint="put the key into it"
-        )
+    key = read_key(api_key_env, "--api-key-env")
     check_port(host, port)
     loaded = open_engine(engine, gguf)
     try:

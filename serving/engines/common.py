@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -96,3 +97,17 @@ def check_output(
             hint="the engine did not apply the grammar: choose another `grammar` or `backend` "
             "in the serve config",
         )
+
+
+def read_key(variable: str | None, where: str = "api_key_env") -> str:
+    """The key in an environment variable; empty where none is named. Raises HaggleError when the
+    variable is empty."""
+    if variable is None:
+        return ""
+    if key := os.environ.get(variable, "").strip():
+        return key
+    raise HaggleError(
+        f"the environment variable {variable} is not set",
+        where=where,
+        hint=f"put the key into {variable}; it is not stored anywhere else",
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -26,6 +25,7 @@ import tenacity
 from haggle.engine import Generation, GenerationRequest
 from haggle.errors import HaggleError
 from serving.engines.accounting import Account, ApiUsage, Reply
+from serving.engines.common import read_key
 from serving.engines.config import EngineConfig, RemoteOptions
 from serving.engines.request_cache import RequestCache, request_key
 from serving.response_schema import fits
@@ -70,7 +70,7 @@ class RemoteEngine(ABC):
         self.config = config
         self.options = options
         self.model = config.model
-        self._key = _api_key(options.api_key_env)
+        self._key = read_key(options.api_key_env)
         self._account = Account(options.prices, options.on_version_change)
         self._cache = None if options.cache is None else RequestCache(options.cache)
         self._gate = threading.BoundedSemaphore(config.parallel)
@@ -344,18 +344,6 @@ class _Batch:
             except BaseException as error:  # raised again in `run`
                 self._errors.append(error)
                 self._stop.set()
-
-
-def _api_key(variable: str | None) -> str:
-    if variable is None:
-        return ""
-    if key := os.environ.get(variable, "").strip():
-        return key
-    raise HaggleError(
-        f"the environment variable {variable} is not set",
-        where="api_key_env",
-        hint=f"put the service's key into {variable}; it is not stored anywhere else",
-    )
 
 
 def _failure(state: tenacity.RetryCallState) -> Transient:

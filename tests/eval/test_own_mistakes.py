@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from data_gen.corpus_io import corpus_rows
 from data_gen.language.phrasebook import Split
-from eval.own_mistakes import OwnMistakes, make_own_pairs
+from eval.own_mistakes import make_own_pairs
 from eval.turns import run_turns, turns_of
 from haggle.cli import app
 from haggle.errors import HaggleError
@@ -51,7 +51,7 @@ def answered(memory, dataset, tmp_path_factory) -> Path:
 
 
 def test_each_wrong_answer_makes_a_pair_that_training_takes(dataset, answered, tmp_path):
-    summary = make_own_pairs(OwnMistakes(answers=answered, dataset=dataset), tmp_path)
+    summary = make_own_pairs(answered, dataset, tmp_path)
     lines = (answered / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     wrong = [r for r in map(json.loads, lines) if not r["joint"] or r["bid"] is False]
     pairs = read_pairs(tmp_path)
@@ -63,7 +63,7 @@ def test_each_wrong_answer_makes_a_pair_that_training_takes(dataset, answered, t
 
 
 def test_where_only_the_cart_is_wrong_both_answers_say_the_same(dataset, answered, tmp_path):
-    make_own_pairs(OwnMistakes(answers=answered, dataset=dataset), tmp_path)
+    make_own_pairs(answered, dataset, tmp_path)
     procedure = load_procedure()
     seen = set()
     for pair in read_pairs(tmp_path):
@@ -77,29 +77,29 @@ def test_where_only_the_cart_is_wrong_both_answers_say_the_same(dataset, answere
 def test_an_answer_that_is_no_json_stays_as_it_is(memory, dataset, tmp_path):
     engine = memory(dataset, split="train", spoil=lambda text: text + " and then")
     run_turns(dataset, engine, tmp_path / "a", split="train", n=10, progress=False)
-    make_own_pairs(OwnMistakes(answers=tmp_path / "a", dataset=dataset), tmp_path / "out")
+    make_own_pairs(tmp_path / "a", dataset, tmp_path / "out")
     pairs = read_pairs(tmp_path / "out")
     assert len(pairs) == 10 and all(p.rejected == p.chosen + " and then" for p in pairs)
 
 
 def test_pairs_of_earlier_answers_are_not_taken_for_later_ones(memory, dataset, tmp_path):
-    asked, out = OwnMistakes(answers=tmp_path / "a", dataset=dataset), tmp_path / "out"
+    answers, out = tmp_path / "a", tmp_path / "out"
     for spoil in (mistaken, lambda text: "oops"):
         engine = memory(dataset, split="train", spoil=spoil)
         engine.model = repr(spoil)
-        run_turns(dataset, engine, asked.answers, split="train", n=20, progress=False)
+        run_turns(dataset, engine, answers, split="train", n=20, progress=False)
         if spoil is mistaken:
-            first = make_own_pairs(asked, out)
-            assert make_own_pairs(asked, out) == first
+            first = make_own_pairs(answers, dataset, out)
+            assert make_own_pairs(answers, dataset, out) == first
     with pytest.raises(HaggleError, match="other answers"):
-        make_own_pairs(asked, out)
+        make_own_pairs(answers, dataset, out)
 
 
 def test_a_model_without_mistakes_gives_no_pairs(memory, dataset, tmp_path):
     engine = memory(dataset, split="train")
     run_turns(dataset, engine, tmp_path / "a", split="train", n=10, progress=False)
     with pytest.raises(HaggleError, match="nothing to learn from"):
-        make_own_pairs(OwnMistakes(answers=tmp_path / "a", dataset=dataset), tmp_path / "out")
+        make_own_pairs(tmp_path / "a", dataset, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -107,7 +107,7 @@ def test_answers_to_test_turns_are_refused(memory, dataset, tmp_path):
     engine = memory(dataset, spoil=mistaken)
     run_turns(dataset, engine, tmp_path / "a", split="test", n=10, progress=False)
     with pytest.raises(HaggleError, match="other turns") as told:
-        make_own_pairs(OwnMistakes(answers=tmp_path / "a", dataset=dataset), tmp_path / "out")
+        make_own_pairs(tmp_path / "a", dataset, tmp_path / "out")
     assert "--split train" in str(told.value)
 
 

@@ -132,7 +132,7 @@ def test_shipped_ablations_are_valid(path: Path, tmp_path: Path) -> None:
 
     config = load_config(path, AblationConfig)
     assert f"haggle ablate --config {path.stem}" in path.read_text(encoding="utf-8")
-    made = {name: prepared(config, name, tmp_path) for name in config.arms}
+    made = prepared(config, tmp_path)
     assert len({arm.train.output_dir for arm in made.values()}) == len(made)
     assert all(arm.measured.method == arm.data.method for arm in made.values())
     assert all(arm.measured.train == 0 for arm in made.values())
