@@ -47,8 +47,8 @@ def generate(
     `workers` processes make them (default: as many as pay), on this machine or, with the runner
     `ray`, on a cluster; `jsonl` writes JSON Lines beside the Parquet files. Finished shards are
     kept, so a killed run goes on where it stopped. With `wait` a run that is writing the same is
-    waited for. Raises HaggleError when `out` holds data of
-    another config or is being written by another run, and when nothing is asked for.
+    waited for. Raises HaggleError when `out` holds data of another config or is being written by
+    another run, and when nothing is asked for.
     """
     check(config)
     if runner not in RUNNERS:

@@ -16,6 +16,7 @@ from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
+from haggle.cli.options import Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.turns import turns
@@ -33,13 +34,6 @@ eval_app = typer.Typer(
     invoke_without_command=True, help="Measure models: whole dialogues, or hand-written turns."
 )
 app.add_typer(eval_app, name="eval")
-
-Engine_ = Annotated[
-    str, typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file.")
-]
-Guard_ = Annotated[str, typer.Option("--guard", help="off, schema or state.")]
-Gguf = Annotated[Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 
 
 app.command()(generate)
@@ -98,10 +92,10 @@ def chat(
     world: Annotated[str, typer.Option(help="A shop: name or YAML, JSON, CSV file.")] = (
         "frontier_shop"
     ),
-    engine: Engine_ = "llamacpp",
-    guard: Guard_ = "state",
+    engine: Engine = "llamacpp",
+    guard: Guard = "state",
     gguf: Gguf = None,
-    method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
+    method: Method = "astp-compact",
 ) -> None:
     """Talk to a merchant in the terminal."""
     from haggle.world_io import named_world
@@ -165,10 +159,10 @@ def cases(
     cases: Annotated[Path, typer.Option(help="Cases, one JSON object a line.")],
     worlds: Annotated[Path, typer.Option(help="Directory of their worlds.")],
     out: Annotated[Path, typer.Option(help="Directory to write to.")],
-    engine: Engine_ = "llamacpp",
-    guard: Guard_ = "state",
+    engine: Engine = "llamacpp",
+    guard: Guard = "state",
     gguf: Gguf = None,
-    method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
+    method: Method = "astp-compact",
     batch: Annotated[int, typer.Option(min=1, help="Cases at once; 1 for honest latencies.")] = 1,
     quiet: Quiet = False,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from pydantic import Field
 
+from haggle.cli.options import Batch, Quiet, WeightsEngine, kind_of_weights, open_weights
 from haggle.config import Record, claim_directory, load_config, named_config, parse, read_mapping
 from haggle.errors import HaggleError, nearest
 from haggle.storage import read_json, write_json
@@ -59,16 +60,12 @@ def ablate(
     arm: Annotated[
         list[str] | None, typer.Option(help="Run this arm only; as often as there are.")
     ] = None,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="A serve config of llama.cpp, transformers or vLLM."),
-    ] = "llamacpp_batch",
-    batch: Annotated[int, typer.Option(min=1, help="Turns at once.")] = 8,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+    engine: WeightsEngine = "llamacpp_batch",
+    batch: Batch = 8,
+    quiet: Quiet = False,
 ) -> None:
     """Train a recipe once for each arm, each with one thing changed, and compare; resumes."""
     from haggle.cli import located
-    from haggle.cli.learning import kind_of_weights
 
     path = named_config("ablation", config)
     asked = load_config(path, AblationConfig)
@@ -187,7 +184,6 @@ def _run(
     """Data, training, answers of one arm; what is finished is left alone."""
     from data_gen.generate import generate
     from eval.turns import run_turns
-    from haggle.cli.learning import open_weights
     from training.run import train
 
     answers = out / name / "turns"

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from haggle.cli.options import Quiet
+
 
 def generate(
     config: Annotated[str, typer.Option(help="A data config (name or file).")] = "default",
@@ -25,7 +27,7 @@ def generate(
         str, typer.Option(help="local, or ray (this machine, or the cluster of RAY_ADDRESS).")
     ] = "local",
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Write JSON Lines beside.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write labelled trading dialogues as sharded Parquet; resumes."""
     from data_gen.config import check, engine_configs, override

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from haggle.cli.options import Quiet
+
 if TYPE_CHECKING:
     from data_gen.dataset.card import Papers
     from data_gen.dataset.records import Comparison, Statistics
@@ -32,7 +34,7 @@ def stats(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many dialogues a split, drawn at random.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Count, measure and compare data sets; write a data set's card."""
     from data_gen.dataset.card import write_card

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from haggle.cli.options import Batch, Quiet, WeightsEngine, kind_of_weights, open_weights
 from haggle.config import Record, claim_directory
 from haggle.errors import HaggleError
 
@@ -34,12 +35,9 @@ def learning_curve(
         int, typer.Option(min=0, help="Tokens of the training that the run started from.")
     ] = 0,
     goal: Annotated[float, typer.Option(help="Joint accuracy to ask the curve for.")] = 0.96,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="A serve config of llama.cpp, transformers or vLLM."),
-    ] = "llamacpp_batch",
-    batch: Annotated[int, typer.Option(min=1, help="Turns at once.")] = 8,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+    engine: WeightsEngine = "llamacpp_batch",
+    batch: Batch = 8,
+    quiet: Quiet = False,
 ) -> None:
     """Answer the same turns with each checkpoint, fit a power law, draw it; resumes."""
     from eval.compare import read_answered
@@ -103,30 +101,3 @@ def told(curve: dict[str, Any]) -> dict[str, str]:
             f"{rate_text(check)}, measured {100 * check['measured']:.1f}%"
         )
     return rows
-
-
-def kind_of_weights(engine: str) -> str:
-    """The kind of an engine, which has to be one for weights on this machine."""
-    from haggle.cli import serve_config
-
-    kind = str(serve_config(engine, "--engine").engine)
-    if kind not in {"llamacpp", "transformers", "vllm"}:
-        raise HaggleError(
-            f"engine {kind!r} does not read weights from this machine",
-            where="--engine",
-            hint="take a serve config of llama.cpp, transformers or vLLM",
-        )
-    return kind
-
-
-def open_weights(engine: str, weights: Path, target: Path, base: str | None = None) -> Any:
-    """An engine with an adapter's or a checkpoint's weights, written to `target` in its form."""
-    from haggle.cli import open_engine
-    from training.export import export
-
-    gguf = kind_of_weights(engine) == "llamacpp"
-    types = ("Q8_0",) if gguf else ()
-    result = export(weights, target, base, quantizations=types, verify=False, echo=lambda _: None)
-    if gguf:
-        return open_engine(engine, result.ggufs["Q8_0"])
-    return open_engine(engine, None, str(result.merged))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from haggle.cli.options import Quiet
+
 
 def preferences(
     config: Annotated[str, typer.Option(help="A config of pairs (name or file).")] = "preferences",
@@ -25,7 +27,7 @@ def preferences(
             "was asked the --dataset; no config, --n or --seed then."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write preference pairs: right answers against answers with a mistake in them."""
     if answers is not None:

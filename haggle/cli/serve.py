@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from haggle.cli.options import Engine, Gguf, Guard, Method
 from haggle.errors import HaggleError, install_hint
 
 
@@ -15,15 +15,10 @@ def serve(
         list[str] | None,
         typer.Option(help="A shop: name or YAML, JSON, CSV file; as often as there are."),
     ] = None,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file."),
-    ] = "llamacpp",
-    guard: Annotated[str, typer.Option("--guard", help="off, schema or state.")] = "state",
-    gguf: Annotated[
-        Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")
-    ] = None,
-    method: Annotated[str, typer.Option(help="Prompting method.")] = "astp-compact",
+    engine: Engine = "llamacpp",
+    guard: Guard = "state",
+    gguf: Gguf = None,
+    method: Method = "astp-compact",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     max_sessions: Annotated[

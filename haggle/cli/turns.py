@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from haggle.cli.options import Batch, Engine, Gguf, Quiet
+
 
 def turns(
     dataset: Annotated[Path, typer.Option(help="A data set: directory or file.")],
@@ -14,19 +16,14 @@ def turns(
     split: Annotated[str, typer.Option(help="Which split.")] = "test",
     n: Annotated[int, typer.Option("--n", min=1, help="How many turns to draw.")] = 500,
     seed: Annotated[int, typer.Option(help="Which turns.")] = 0,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file."),
-    ] = "llamacpp_batch",
-    gguf: Annotated[
-        Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")
-    ] = None,
+    engine: Engine = "llamacpp_batch",
+    gguf: Gguf = None,
     model: Annotated[
         str | None,
         typer.Option("--model", help="A model directory or hub id, for transformers and vLLM."),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Turns at once.")] = 8,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bars.")] = False,
+    batch: Batch = 8,
+    quiet: Quiet = False,
 ) -> None:
     """Answer turns of a data set with their true history, guard off; resumes."""
     from eval.turns import run_turns

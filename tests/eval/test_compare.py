@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from eval.compare import compare_runs, independent_difference, paired_difference
+from eval.compare import (
+    compare_runs,
+    independent_difference,
+    paired_difference,
+    read_answered,
+)
+from eval.journal import finish, resume
 from eval.metrics import rate
 from haggle.agreement import agreement
 from haggle.cli import app, main
@@ -239,6 +245,17 @@ def test_a_merged_directory_is_asked_through_an_engine_that_reads_it(
         cli.open_engine("llamacpp_batch", None, "runs/mine/model/merged")
     assert caught.value.where == "--model" and "--gguf" in caught.value.hint
     assert len(asked) == 1
+
+
+def test_a_run_begun_anew_over_a_finished_one_is_not_read(tmp_path):
+    identity = {"model": "one", "turns": "t"}
+    record = {"id": "a", "joint": True}
+    resume(tmp_path, identity)
+    finish(tmp_path, [record], {})
+    assert read_answered(tmp_path, "run").records == {"a": record}
+    resume(tmp_path, identity | {"model": "two"})
+    with pytest.raises(HaggleError, match="not finished"):
+        read_answered(tmp_path, "run")
 
 
 def test_the_difference_of_independent_rates_is_newcombes():

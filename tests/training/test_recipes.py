@@ -26,6 +26,7 @@ MEASURED = {
     "ablation",
     "demo",
     "shipped_dpo",
+    "shipped_grpo",
     "shipped",
     "shipped_voices",
     "smollm2_135m",
