@@ -76,7 +76,7 @@ def ablate(
             )
     kind_of_weights(engine)
     with located(str(path)):
-        ready = prepared(asked, out)
+        ready = prepared(asked, out, f"{path}: ")
     resolved = {name: one.configs() for name, one in ready.items()}
     claim = _Claim(config=asked, engine=engine, resolved=resolved)
     claim_directory(out, claim, "arms of another config, or answered by another engine")
@@ -103,10 +103,10 @@ class Prepared:
         return {name: config.model_dump(mode="json") for name, config in told.items()}
 
 
-def prepared(asked: AblationConfig, out: Path) -> dict[str, Prepared]:
+def prepared(asked: AblationConfig, out: Path, file: str = "") -> dict[str, Prepared]:
     """The arms' configs. Arms with the same data share a directory, named after the first.
 
-    Raises HaggleError naming the arm and the key that is wrong.
+    Raises HaggleError naming the arm and the key that is wrong, and before them `file`.
     """
     from data_gen.config import DataConfig
     from training.config import TrainConfig, parse_train_config
@@ -119,37 +119,37 @@ def prepared(asked: AblationConfig, out: Path) -> dict[str, Prepared]:
     made: dict[str, DataConfig] = {}  # by the directory they are written to
     arms = {}
     for name, arm in asked.arms.items():
-        data = parse(merge(base, arm.data), DataConfig, f"arms.{name}.data")
-        test = parse(measured | {"method": data.method}, DataConfig, "measured")
-        _check(data, test, name)
+        data = parse(merge(base, arm.data), DataConfig, f"{file}arms.{name}.data")
+        test = parse(measured | {"method": data.method}, DataConfig, f"{file}measured")
+        _check(data, test, f"{file}arms.{name}.data", f"{file}measured")
         folders = [
             _folder(made, kind, name, one) for kind, one in (("data", data), ("measured", test))
         ]
         changed = merge(recipe, arm.train)
         changed |= {"dataset": str(out / folders[0]), "output_dir": str(out / name / "train")}
-        train = parse_train_config(changed, f"arms.{name}.train")
+        train = parse_train_config(changed, f"{file}arms.{name}.train")
         if not isinstance(train, TrainConfig):
             raise HaggleError(
                 f"method {train.method!r} does not train on dialogues",
-                where=f"arms.{name}.train",
+                where=f"{file}arms.{name}.train",
                 hint="take a recipe of method sft",
             )
         arms[name] = Prepared(data, test, train, *(out / folder for folder in folders))
     return arms
 
 
-def _check(data: DataConfig, measured: DataConfig, name: str) -> None:
+def _check(data: DataConfig, measured: DataConfig, where: str, asked: str) -> None:
     """Raise HaggleError for data that an arm cannot be trained on, or asked."""
     from data_gen.config import check
     from data_gen.dataset.replayed import needs_compact
 
     check(data)
     check(measured)
-    needs_compact(data.method, f"arms.{name}.data.method")
+    needs_compact(data.method, f"{where}.method")
     if not data.train + data.corpus:
-        raise HaggleError("makes nothing to train on", where=f"arms.{name}.data", hint="set train")
+        raise HaggleError("makes nothing to train on", where=where, hint="set train")
     if not measured.test:
-        raise HaggleError("makes no test split to ask", where="measured", hint="set test")
+        raise HaggleError("makes no test split to ask", where=asked, hint="set test")
 
 
 def _folder(made: dict[str, DataConfig], kind: str, name: str, config: DataConfig) -> str:
