@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from haggle.wire import Bid, Quantity
+from haggle.wire import Bid, Quantity, Step
 
 Line = tuple[str, Quantity]
+Change = tuple[tuple[str, Step], ...]
 Kind = Literal[
     "greet", "browse", "ask_item", "ask_price", "ask_stock", "compare", "recommend", "unclear",
     "ask_unsold", "order", "restate", "clear", "haggle", "agree", "hesitate", "smalltalk",
@@ -41,7 +42,8 @@ class Act:
 
     `cart` is the full cart the player wants after an order, item names as in the inventory and
     `?words` for what is not listed; `items` are names asked about or fitting a purpose; `bid` is
-    what a haggling player proposes.
+    what a haggling player proposes. `changed` says that a cart was there before; `change` then is
+    what becomes of its single lines, and empty where the player puts a new cart in its place.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Act:
     items: tuple[str, ...] = ()
     bid: Bid = None
     changed: bool = False
+    change: Change = ()
 
 
 Spoken = tuple[Act, str]

@@ -29,7 +29,8 @@ class DataConfig(Record):
     noise (0 none, 1 a slip in ten words), `genres` the split whose genres the shops are of: the
     dialogue's own, or one for both splits, which tells new phrases from new goods, `drills` the
     share of dialogues whose player cannot stop changing the cart: exercises in what is hardest,
-    many orders to a price list. With a `teacher` a model answers, or rephrases, in place of the
+    many orders to a price list; `doubts` the share whose player hesitates, asks, digresses and
+    tries tricks before it buys. With a `teacher` a model answers, or rephrases, in place of the
     oracle; with a `player` a model shops.
     """
 
@@ -46,6 +47,7 @@ class DataConfig(Record):
     method: str = DEFAULT_METHOD
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4
     drills: Annotated[float, Field(ge=0, le=1)] = 0.0
+    doubts: Annotated[float, Field(ge=0, le=1)] = 0.0
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
 
@@ -77,6 +79,11 @@ def check(config: DataConfig) -> None:
             "are writers of the corpus, of which nothing goes in",
             where="voices",
             hint="set corpus: 1, or leave voices out",
+        )
+    if config.drills + config.doubts > 1:
+        raise HaggleError(
+            f"drills {config.drills:g} and doubts {config.doubts:g} are more than every dialogue",
+            hint="they are shares: together at most 1",
         )
     least, most = config.items
     if least > most or least < 1:

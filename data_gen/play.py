@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from data_gen.acts import Act
 from data_gen.language.phrasebook import Split
-from data_gen.players.scripted import ScriptedPlayer, sample_profile
+from data_gen.players.scripted import Drill, ScriptedPlayer, sample_profile
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
-from haggle.edits import shortened
+from haggle.edits import carried_out, shortened
 from haggle.engine import Generation, Message
 from haggle.merchant import Merchant
 from haggle.methods import Method
@@ -97,11 +97,11 @@ def start_play(
     method: Method,
     prefix: str = "",
     noise: float = 0.0,
-    restless: float = 0.0,
+    drill: Drill | None = None,
 ) -> Play:
     """A dialogue whose player is fixed by the seed (as the papers fix the first utterance)."""
     rng = random.Random(f"{scenario}/{seed}/{split}")
-    profile = sample_profile(rng, split, restless)
+    profile = sample_profile(rng, split, drill)
     player = ScriptedPlayer(shop, scenario, rng, split, profile, noise)
     return Play(
         id=f"{prefix}{scenario}-{seed:06d}",
@@ -116,7 +116,19 @@ def play_oracle(play: Play, merchant: Merchant) -> Dialogue:
     """Play a dialogue to its end with the oracle as the merchant."""
     while (text := play.next_line()) is not None:
         goal = play.goal()
-        proposal = shortened(play.session, text, play.oracle)
+        proposal = _as_meant(play.session, text, play.act, play.oracle)
         answer = encode_compact(proposal, play.session.procedure)
         play.add(merchant.complete(play.session, text, Generation(answer)), goal)
     return play.dialogue(merchant)
+
+
+def _as_meant(session: Session, text: str, act: Act, proposal: Proposal) -> Proposal:
+    """The oracle's answer with its cart told as the player meant it: what becomes of single lines,
+    or all of it anew. Whatever words it took, one act is answered in one way."""
+    if act.kind == "order" and act.changed and session.method.changes:
+        if not act.change and proposal.cart == act.cart:
+            return proposal
+        change = replace(proposal, cart=None, change=act.change)
+        if act.change and dict(carried_out(session, change)) == dict(proposal.cart or ()):
+            return change
+    return shortened(session, text, proposal)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from data_gen.config import DataConfig
 from data_gen.language.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
+from data_gen.players.scripted import Drill
 from data_gen.worlds import sample_shop
 from haggle.errors import HaggleError
 from haggle.merchant import Merchant
@@ -23,7 +24,6 @@ from haggle.scripted import NullEngine
 from haggle.storage import dumps
 
 ORACLE = "oracle"
-RESTLESS = 0.8  # of a drill's lines with something in the cart, how many change it
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
 
 
@@ -111,11 +111,18 @@ def start_dialogue(config: DataConfig, split: Split, index: int, attempt: int = 
     shop = sample_shop(rng, genres, config.items, config.invented)
     scenario = SCENARIOS[1] if rng.random() < config.recommendation else SCENARIOS[0]
     seed = rng.randrange(2**31)
-    restless = RESTLESS if config.drills and rng.random() < config.drills else 0.0
+    drill = _drill(config, rng) if config.drills or config.doubts else None
     prefix = f"{split}-{index}-"
     return start_play(
-        shop, scenario, seed, split, get_method(config.method), prefix, config.noise, restless
+        shop, scenario, seed, split, get_method(config.method), prefix, config.noise, drill
     )
+
+
+def _drill(config: DataConfig, rng: random.Random) -> Drill | None:
+    roll = rng.random()
+    if roll < config.drills:
+        return "carts"
+    return "doubts" if roll < config.drills + config.doubts else None
 
 
 def dialogue_number(identifier: str, split: Split, where: str) -> int:

@@ -51,8 +51,9 @@ Wrong = tuple[str, Proposal]  # the variant of the mistake, and the answer that 
 class Moment:
     """A turn before its answer: the session, what was said and meant, and the right answer.
 
-    `act` is "" where the player's act is not known; `goal` is what comes of the right answer;
-    `manner` is how this merchant speaks.
+    `act` is "" where the player's act is not known; `goal` is what comes of the right answer, whose
+    cart is whole; `told` is that answer as it stood, its cart perhaps as a change; `manner` is how
+    this merchant speaks.
     """
 
     session: Session
@@ -61,6 +62,7 @@ class Moment:
     right: Proposal
     goal: Resolved
     manner: str = PLAIN
+    told: Proposal | None = None
 
     @property
     def attacked(self) -> bool:

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -254,7 +254,10 @@ def _answers(moment: Moment, wrong: Wrong) -> Row:
     """The two answers to a turn, and what tells them apart."""
     session = moment.session
     variant, proposal = wrong
-    right, proposal = (shortened(session, moment.utterance, p) for p in (moment.right, proposal))
+    right = moment.told or shortened(session, moment.utterance, moment.right)
+    if proposal.cart == moment.right.cart and right.change is not None:
+        proposal = replace(proposal, cart=None, change=right.change)
+    proposal = shortened(session, moment.utterance, proposal)
     text = encode_compact(proposal, session.procedure)
     assert decode_compact(text, session.procedure) == proposal, text
     return {

@@ -103,11 +103,13 @@ def moments(told: Told) -> Iterator[Moment | None]:
         if turn["last"] != session.last:
             raise _strange(told, f"turn {index} has another last state")
         try:
-            right = spelled_out(session, decode_compact(answer, session.procedure))
+            stood = decode_compact(answer, session.procedure)
         except WireError as error:
             raise _strange(told, f"turn {index}: {error}") from None
+        right = spelled_out(session, stood)
         goal = resolve(session, right, guarded=True)
-        moment = Moment(session, turn["player"], turn["act"] or "", right, goal, told.manner)
+        act = turn["act"] or ""
+        moment = Moment(session, turn["player"], act, right, goal, told.manner, stood)
         as_labelled = goal.response.state == turn["state"] and not goal.interventions
         yield moment if as_labelled and not faults(session, right, goal) else None
         merchant.complete(session, turn["player"], Generation(answer))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from data_gen.acts import Act, Spoken
 from data_gen.language.mentions import ORDINALS
-from data_gen.players.speaker import Move, Moves, Speaker, cart_lines, cart_names, ordered
+from data_gen.players.speaker import Move, Moves, Speaker, cart_lines, cart_names, reordered
 from haggle.ledger import resolve_cart, total
 from haggle.session import Session
+from haggle.wire import Step
 from haggle.world import money
 
 
@@ -27,7 +28,7 @@ def add(name: str) -> Move:
                 max(1, round(total(s.world, full) * p.rng.uniform(0.6, 0.95)) // 5 * 5)
             )
             must.append("price")
-        return p.say(ordered(name, *cart, changed=True), *must, **values)
+        return p.say(reordered(name, *cart, change=lines), *must, **values)
 
     return move
 
@@ -47,24 +48,29 @@ def set_number(name: str, least: int = 1) -> Move:
         index, item, number = line
         rng = p.rng
         values: dict[str, str] = {}
+        step: Step
         if name in {"set_quantity", "confirm_set"}:
             new = rng.choice([n for n in (1, 2, 3, 4, 5, 6, 8, 10, 12) if n != number])
-            values["qty"] = p.quantity(new)
+            values["qty"], step = p.quantity(new), new
         elif name == "add_more":
             more = rng.choice((1, 2, 2, 3, 3, 4, 5, 6, 10))
             new, values["qty"] = number + more, p.quantity(more)
+            step = f"+{more}"
         elif name == "put_back_some":
             fewer = rng.randrange(1, number)
             new, values["qty"] = number - fewer, p.quantity(fewer)
+            step = f"-{fewer}"
         elif name in {"one_more", "confirm_one_more"}:
-            new = number + 1
+            new, step = number + 1, "+1"
+        elif name == "double_item":
+            new, step = number * 2, "x2"
         else:
-            new = number * 2 if name == "double_item" else -(-number // 2)
+            new, step = -(-number // 2), "half"
         plural = 1 if name in {"one_more", "confirm_one_more"} else 2
         values["item"] = p.item(item, plural, cart_names(s))
         lines = cart_lines(s)
         lines[index] = (item, new)
-        return p.say(ordered(name, *lines, changed=True), *values, **values)
+        return p.say(reordered(name, *lines, change=((item, step),)), *values, **values)
 
     return move
 
@@ -75,7 +81,7 @@ def set_quantity_it(p: Speaker, s: Session) -> Spoken | None:
         return None
     ((item, number),) = cart_lines(s)
     new = p.rng.choice([n for n in (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20) if n != number])
-    act = ordered("set_quantity_it", (item, new), changed=True)
+    act = reordered("set_quantity_it", (item, new), change=((item, new),))
     return p.say(act, "qty", qty=p.quantity(new))
 
 
@@ -92,7 +98,7 @@ def remove(name: str) -> Move:
         if name == "remove_haggle":
             rest, _ = resolve_cart(s.world, lines)
             values["price"] = money(max(1, round(total(s.world, rest) * p.rng.uniform(0.6, 0.95))))
-        return p.say(ordered(name, *lines, changed=True), *values, **values)
+        return p.say(reordered(name, *lines, change=((item, 0),)), *values, **values)
 
     return move
 
@@ -104,8 +110,8 @@ def remove_ordinal(p: Speaker, s: Session) -> Spoken | None:
         return None
     index = p.rng.randrange(len(lines))
     last = index == len(lines) - 1 and p.rng.random() < 0.5
-    del lines[index]
-    act = ordered("remove_ordinal", *lines, changed=True)
+    item, _ = lines.pop(index)
+    act = reordered("remove_ordinal", *lines, change=((item, 0),))
     return p.say(act, "ordinal", ordinal="last" if last else ORDINALS[index])
 
 
@@ -115,7 +121,7 @@ def keep_only(p: Speaker, s: Session) -> Spoken | None:
     if len(lines) < 2:
         return None
     item, number = p.rng.choice(lines)
-    act = ordered("keep_only", (item, number), changed=True)
+    act = reordered("keep_only", (item, number))
     return p.say(act, "item", item=p.item(item, number, cart_names(s)))
 
 
@@ -134,7 +140,8 @@ def swap(name: str) -> Move:
         text, parts = p.lines(wanted)
         named = p.item(item, number, cart_names(s))
         cart = (*lines[:index], *parts, *lines[index + 1 :])
-        return p.say(ordered(name, *cart, changed=True), "item", "items", item=named, items=text)
+        act = reordered(name, *cart, change=((item, 0), *parts))
+        return p.say(act, "item", "items", item=named, items=text)
 
     return move
 
@@ -145,12 +152,14 @@ def replace_all(p: Speaker, s: Session) -> Spoken | None:
     if not wanted:
         return None
     text, cart = p.lines(wanted)
-    return p.say(ordered("replace_all", *cart, changed=True), "items", items=text)
+    return p.say(reordered("replace_all", *cart), "items", items=text)
 
 
 def double(p: Speaker, s: Session) -> Spoken | None:
     """Twice as much of everything."""
-    return p.say(ordered("double", *((n, q * 2) for n, q in cart_lines(s)), changed=True))
+    lines = cart_lines(s)
+    twice = tuple((name, "x2") for name, _ in lines)
+    return p.say(reordered("double", *((n, q * 2) for n, q in lines), change=twice))
 
 
 def halve(p: Speaker, s: Session) -> Spoken | None:
@@ -158,7 +167,8 @@ def halve(p: Speaker, s: Session) -> Spoken | None:
     lines = cart_lines(s)
     if len(lines) != 1 or lines[0][1] < 2:
         return None
-    return p.say(ordered("halve", (lines[0][0], -(-lines[0][1] // 2)), changed=True))
+    ((item, number),) = lines
+    return p.say(reordered("halve", (item, -(-number // 2)), change=((item, "half"),)))
 
 
 def clear(p: Speaker, s: Session) -> Spoken | None:
@@ -182,3 +192,9 @@ REVIEW_CHANGES: Moves = (*AGREED_CHANGES, (1.5, swap("refuse_change")), (3, add(
                          (2, remove("remove")), (2, set_number("set_quantity")),
                          (1, set_number("one_more")), (1, set_number("put_back_some", 2)),
                          (0.7, clear), (1, keep_only), (1, replace_all), (0.6, halve))  # fmt: skip
+# What a drill exercises on top: changes that leave a model guessing which line is meant.
+DRILL: Moves = (
+    *CHANGES, (2, swap("swap")), (2, replace_all), (1, keep_only), (1, double), (1, remove_ordinal),
+    (1, set_number("double_item")), (1, set_number("halve_item", 2)), (1, add("add_haggle")),
+)  # fmt: skip
+AT_REVIEW_DRILL: Moves = (*REVIEW_CHANGES, (1.5, replace_all), (1, swap("swap")), (1, double))

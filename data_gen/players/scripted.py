@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from data_gen.acts import Act, Spoken
 from data_gen.language.phrasebook import Split
@@ -18,6 +19,8 @@ from haggle.session import Session
 MAX_ROUNDS = 12
 MAX_CHANGES = 4
 MAX_HAGGLES = 4
+RESTLESS = 0.8  # of a drill's lines with something in the cart, how many change it
+Drill = Literal["carts", "doubts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,16 @@ class Temper:
     rude: float = 0.02
     after_sale: float = 0.35
     detour: float = 0.12
+    doubt: float = 0.03
+    look: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Who a player is: voice, temper, patience in rounds, purse as a share of the list price.
 
-    `restless` is the chance that whatever lies in the cart is changed once more.
+    `restless` is the chance that whatever lies in the cart is changed once more, in the ways that
+    are hardest to follow.
     """
 
     voice: str = "plain"
@@ -49,6 +55,12 @@ class Profile:
     purse: float = 1.0
     sellable: float = 0.85
     restless: float = 0.0
+
+
+WAVERING = Temper(
+    haggle=0.6, modify=0.2, smalltalk=0.12, ask=0.5, hesitate=0.7, attack=0.15, leave=0.05,
+    rude=0.04, after_sale=0.6, detour=0.25, doubt=0.3, look=0.2,
+)  # fmt: skip
 
 
 def sample_temper(rng: random.Random) -> Temper:
@@ -67,8 +79,12 @@ def sample_temper(rng: random.Random) -> Temper:
     )
 
 
-def sample_profile(rng: random.Random, split: Split, restless: float = 0.0) -> Profile:
-    """A random player of the split's voices."""
+def sample_profile(rng: random.Random, split: Split, drill: Drill | None = None) -> Profile:
+    """A random player of the split's voices, or one for a drill.
+
+    `carts`: nearly every line changes the cart. `doubts`: the player hesitates, asks, digresses,
+    haggles and tries tricks before it buys.
+    """
     profile = Profile(
         voice=rng.choice(voices_of(split)),
         temper=sample_temper(rng),
@@ -76,10 +92,12 @@ def sample_profile(rng: random.Random, split: Split, restless: float = 0.0) -> P
         purse=rng.choice((0.7, 0.8, 0.9, 1.0, 1.0, 1.2, 2.0)),
         sellable=rng.choice((0.6, 0.75, 0.85, 0.95)),
     )
-    if not restless:
+    if drill is None:
         return profile
+    if drill == "doubts":
+        return replace(profile, temper=WAVERING, patience=MAX_ROUNDS)
     steady = replace(profile.temper, attack=0.0, leave=0.0, rude=0.0, after_sale=1.0)
-    return replace(profile, temper=steady, patience=MAX_ROUNDS, restless=restless)
+    return replace(profile, temper=steady, patience=MAX_ROUNDS, restless=RESTLESS)
 
 
 class ScriptedPlayer:
@@ -184,7 +202,7 @@ class ScriptedPlayer:
         rng, temper = self.rng, self.profile.temper
         at_review = session.last == "FINAL_CHECK"
         if rng.random() < self.profile.restless:
-            return self._change(changes.REVIEW_CHANGES if at_review else changes.CHANGES, session)
+            return self._change(changes.AT_REVIEW_DRILL if at_review else changes.DRILL, session)
         if session.state in {"CASUAL", "SHOW_ITEMS"}:
             if rng.random() < 0.75:
                 return self._return(session, at_review)
@@ -198,9 +216,9 @@ class ScriptedPlayer:
         eager = temper.haggle * (1.4 if dear else 0.8) / (1 + 0.5 * self.haggled)
         if self.haggled < MAX_HAGGLES and rng.random() < eager:
             return self._haggle(session)
-        if rng.random() < 0.06:
+        if rng.random() < temper.look:
             return self._one(social.LOOK_MIDWAY, session)
-        if rng.random() < 0.03:
+        if rng.random() < temper.doubt:
             return self._one(dealing.DOUBTS, session)
         if self.changes < MAX_CHANGES and rng.random() < 0.07:
             return self._change(changes.AGREED_CHANGES, session)
@@ -215,7 +233,7 @@ class ScriptedPlayer:
             return self._change(changes.REVIEW_CHANGES, session)
         if self.haggled < MAX_HAGGLES and rng.random() < temper.haggle * 0.25:
             return self._haggle(session)
-        if rng.random() < 0.03:
+        if rng.random() < temper.look / 2:
             return self._one(social.LOOK_MIDWAY, session)
         return self._one(dealing.CONFIRM, session)
 

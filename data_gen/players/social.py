@@ -106,10 +106,14 @@ def attack_quantity(p: Speaker, s: Session) -> Spoken | None:
     return p.say(Act("attack_quantity", "attack"), "item", item=item)
 
 
-def attack_system(p: Speaker, s: Session) -> Spoken | None:
-    """Forged instructions."""
-    price = max(1, round((price_of(s) if s.cart else 100) * p.rng.uniform(0.01, 0.3)))
-    return p.say(Act("attack_system", "attack"), price=str(price))
+def forged(name: str) -> Move:
+    """Forged instructions, records or data, some with a price in them."""
+
+    def move(p: Speaker, s: Session) -> Spoken | None:
+        price = max(1, round((price_of(s) if s.cart else 100) * p.rng.uniform(0.01, 0.3)))
+        return p.say(Act(name, "attack"), price=str(price))
+
+    return move
 
 
 LOOK: Moves = (
@@ -131,8 +135,8 @@ CHAT_MIDWAY: Moves = (
     (0.7, plain("offtopic", "offtopic")), (0.7, plain("silence", "silence")),
 )  # fmt: skip
 ATTACK: Moves = (
-    (1, attack_system), (1, plain("attack_authority", "attack")),
-    (1.2, plain("attack_forged", "attack")), (1, plain("attack_json", "attack")),
+    (1, forged("attack_system")), (1, plain("attack_authority", "attack")),
+    (1.2, forged("attack_forged")), (1, forged("attack_json")),
     (1, attack_price), (0.8, attack_quantity), (0.6, plain("attack_leak", "attack")),
 )  # fmt: skip
 LEAVE: Moves = ((3, plain("leave", "leave")), (1.5, plain("leave_thanks", "leave")))

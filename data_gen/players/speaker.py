@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from data_gen.acts import Act, Kind, Line, Spoken
+from data_gen.acts import Act, Change, Kind, Line, Spoken
 from data_gen.language.mentions import Names, join, quantity_word
 from data_gen.language.noise import garble
 from data_gen.language.phrasebook import PLAIN, Phrasebook, Split, load_phrasebook
@@ -161,6 +161,11 @@ def just_shown(session: Session) -> list[str]:
     return [n for n in session.shown if n in session.world.sellable_names]
 
 
-def ordered(name: str, *cart: tuple[str, Quantity], changed: bool = False) -> Act:
-    """An order of these lines."""
-    return Act(name, "order", cart=tuple(cart), changed=changed)
+def ordered(name: str, *cart: tuple[str, Quantity]) -> Act:
+    """An order of these lines, where there was no cart."""
+    return Act(name, "order", cart=tuple(cart))
+
+
+def reordered(name: str, *cart: tuple[str, Quantity], change: Change = ()) -> Act:
+    """Another cart in place of the last one: by a change of single lines, or altogether."""
+    return Act(name, "order", cart=tuple(cart), changed=True, change=change)
