@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from haggle.nicknames import also_called
 from haggle.numerals import UNITS, read_number
 from haggle.pointing import ONES, ORDINALS, Word, extreme, pointed_at, superlative
 from haggle.vocabulary import HOLLOW, TOKEN, Vocabulary, common_words, singular
@@ -59,6 +60,7 @@ class _Mark:
     text: str = ""
     items: tuple[Item, ...] = ()
     count: int | None = None
+    guessed: bool = False  # by what people call such a thing, not by its name
 
 
 def _alone(number: _Number | None) -> Iterator[_Mark]:
@@ -105,7 +107,7 @@ class Linker:
             item.item_id
             for mark in marks
             for item in mark.items
-            if not sure or len(mark.items) == 1
+            if not sure or (len(mark.items) == 1 and not mark.guessed)
         )
 
     def _marks(
@@ -118,6 +120,7 @@ class Linker:
         cheaper: bool | None = None  # a superlative that the next mention is chosen by
         loose: Word | None = None  # a name's word that named nothing: "elven" before "sword"
         number: _Number | None = None  # one that may yet count a mention
+        marked = -2  # where the last mention ends
         at = 0
         while at < len(words):
             ids, used = self._leads(text, words, at)
@@ -130,16 +133,23 @@ class Linker:
             helps = self._helps(words, at)
             if not used and not helps:
                 ids, used = self._mention(text, words[at:])
-            end = words[at + used - 1].end if used else 0
             strange = ""
             if used == 1 and loose is not None and self._vague(loose, words[at]):
                 ids, used = [], 0
+            guessed = not used and not helps and words[at].start - marked != 1
+            if guessed:
+                ids, used = also_called(self._words, text, words, at, number.next if number else 0)
+                if used and loose is not None and self._of_others(loose, words[at], ids):
+                    ids, used = [], 0
+            end = words[at + used - 1].end if used else 0
             if used and loose is not None and self._of_others(loose, words[at], ids):
                 strange = "" if loose.text in common_words() else text[loose.start : end]
                 ids = []
             if used:
+                marked = end
                 items = _fitting([world.by_id[i] for i in ids if i in world.by_id], near, cheaper)
-                mark = _Mark(end, UNLISTED + strange if strange else "", tuple(items))
+                told = UNLISTED + strange if strange else ""
+                mark = _Mark(end, told, tuple(items), guessed=guessed)
                 at += used
                 if mark.text or mark.items:
                     counting = number

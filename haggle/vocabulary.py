@@ -16,12 +16,15 @@ import inflection
 from rapidfuzz.distance import OSA
 
 from haggle.numerals import UNITS
+from haggle.synonyms import MAX_WORDS, other_names
 from haggle.world import World
 
 EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
 TOKEN = re.compile(r"\d(?:st|nd|rd|th)\b|\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
 HOLLOW = frozenset("a an and at by for from in of on or s st the to with".split())
 Scores = dict[str, tuple[float, bool]]
+_F = "calf dwarf elf half hoof knife leaf life loaf scarf sheaf shelf thief wharf wife wolf"
+_IN_F = {word.removesuffix("e")[:-1]: word for word in _F.split()}  # by what stands before -ves
 
 
 @cache
@@ -37,6 +40,8 @@ def singular(word: str) -> str:
     word = word.casefold()
     if len(word) < 4 or word.endswith("ss"):
         return word
+    if word.endswith("ves"):  # gloves, not glofe
+        return _IN_F.get(word[:-3], word[:-1])
     single: str = inflection.singularize(word)
     return word.removesuffix("s") if single.endswith("is") else single  # axes: axe, not axis
 
@@ -44,6 +49,17 @@ def singular(word: str) -> str:
 def _words_of(name: str) -> tuple[str, ...]:
     words = (singular(match[0]) for match in TOKEN.finditer(name))
     return tuple(word for word in words if word not in HOLLOW)
+
+
+def _also_called(name: str) -> set[str]:
+    """What else a thing of this name is called, by the noun that it ends in or has before `of`."""
+    core = name.split(" (")[0].casefold()
+    found: set[str] = set()
+    for part in {core, core.split(" of ")[0]}:
+        words = [singular(match[0]) for match in TOKEN.finditer(part)]
+        for length in range(1, MAX_WORDS + 1):
+            found |= other_names().get(" ".join(words[-length:]), frozenset())
+    return found
 
 
 class Vocabulary:
@@ -64,6 +80,15 @@ class Vocabulary:
             for word in {*words, *joined}:
                 self._owners.setdefault(word, []).append(item_id)
         self._scores: dict[str, Scores] = {}
+        self._called: dict[str, list[str]] = {}
+        for item in world.inventory:
+            for name in sorted(_also_called(item.item_name)):
+                self._called.setdefault(name, []).append(item.item_id)
+
+    def called(self, said: Collection[str]) -> tuple[str, ...]:
+        """Ids of the goods that people also call by these words, though their names have others."""
+        name = " ".join(map(singular, said))
+        return () if name in self.dull else tuple(self._called.get(name, ()))
 
     def owners(self, word: str) -> tuple[str, ...]:
         """Ids of the items whose names have this word."""

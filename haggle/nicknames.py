@@ -1,0 +1,55 @@
+"""Goods called by another name than the list's: where a word that no name has may mean one."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from haggle.pointing import Word
+from haggle.synonyms import MAX_WORDS
+from haggle.vocabulary import HOLLOW, Vocabulary, common_words
+
+_REACH = 3  # words before a noun that may stand between it and its article or number
+_NOUN_FOLLOWS = frozenset(
+    "a an the that this these those some any another more extra no and or n plus of with want need "
+    "get gimme take buy have add drop remove keep forget swap sell got".split()
+)
+_PRONOUNS = frozenset("i you u ya we he she it they my your not be".split())
+_OBJECTS = frozenset("the them it me us my these those that this all both up".split())
+
+
+def also_called(
+    vocabulary: Vocabulary, text: str, words: list[Word], at: int, counted: int
+) -> tuple[list[str], int]:
+    """Ids of the goods that people also call by the words from `at` on, and how many words that is.
+
+    `counted` is where the words behind a number begin that may yet count a mention (0: none). One
+    word alone is taken so only where a noun is due: behind an article, a number, a stop or a wish,
+    and not before a word that it may belong to: `a light, please`, not `light armour`.
+    """
+    for length in range(min(MAX_WORDS, len(words) - at), 0, -1):
+        run = words[at : at + length]
+        if any(after.start - before.end != 1 for before, after in pairwise(run)):
+            continue
+        ids = vocabulary.called([word.text for word in run])
+        if ids and (length > 1 or _noun_due(text, words, at, counted)):
+            return list(ids), length
+    return [], 0
+
+
+def _noun_due(text: str, words: list[Word], at: int, counted: int) -> bool:
+    after = words[at + 1] if at + 1 < len(words) else None
+    if after is not None and not text[words[at].end : after.start].strip():
+        if after.text not in HOLLOW and after.text not in common_words():
+            return False
+        if after.text in _OBJECTS:  # a verb: `light them both`
+            return False
+    for before in reversed(range(max(0, at - _REACH), at)):
+        if re.search(r"[.,;:!?+&/()]", text[words[before].end : words[before + 1].start]):
+            return True
+        word = words[before].text
+        if word in _NOUN_FOLLOWS or before < counted:
+            return True
+        if word in _PRONOUNS or word in HOLLOW:
+            return False
+    return not any(word.text in common_words() for word in words[:at])
