@@ -1,12 +1,23 @@
-"""Does a line withhold consent? Words alone, so that no model's slip can close a sale on a no."""
+"""Does a line withhold consent? Words alone, so that no model's slip can close a sale on a no.
+
+Two judges, either of which keeps a sale open: a list of words (`consent.yaml`), and how much the
+line as a whole reads like the yeses of the training data (`consent_weights.json`, a logistic
+regression that `python -m data_gen.consent_fit` fits).
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from haggle.config import Record, load_config
+from haggle.storage import read_json
+
+_TOKEN = re.compile(r"[a-z']+|\d+|[^\w\s]")
+MAX_TOKENS = 40
+PIECE = 4  # letters of a piece of a word
 
 
 class Words(Record):
@@ -37,11 +48,51 @@ def _whole(phrase: str) -> str:
     return rf"(?<!\w){gapped}(?!\w)"
 
 
+class Weights(Record):
+    """`consent_weights.json`: log-odds of a yes by feature, and what a yes has at least."""
+
+    threshold: float
+    bias: float
+    weights: dict[str, float]
+
+    def odds(self, player: str) -> float:
+        """How much a line reads like a yes: log-odds, of which 0 is even."""
+        return self.bias + sum(self.weights.get(name, 0.0) for name in features(player))
+
+
+@cache
+def fitted() -> Weights:
+    """The weights that Haggle comes with."""
+    return Weights.model_validate(read_json(Path(__file__).with_name("consent_weights.json")))
+
+
+def features(player: str) -> set[str]:
+    """What a line is judged by: its words, pairs of words, pieces of words, its length."""
+    tokens = _TOKEN.findall(_plain(player))[:MAX_TOKENS]
+    words = ["#" if token.isdigit() else token for token in tokens]
+    found = {*words, f"length {min(len(words) // 4, 6)}"}
+    found |= {f"{a} {b}" for a, b in pairwise(["^", *words, "$"])}
+    for word in words:
+        edged = f"<{word}>"
+        found |= {f"~{edged[i : i + PIECE]}" for i in range(len(edged) - PIECE + 1)}
+    return found
+
+
 def withholds(player: str) -> bool:
-    """Whether a line that is taken for a yes holds words of a no, a doubt or a change.
+    """Whether a line that is taken for a yes holds words of a no, a doubt or a change, or does not
+    read like a yes.
 
     Made to err on the side of asking again: a needless second review costs one turn.
     """
-    said = player.casefold().replace("’", "'")
+    return has_words_of_doubt(player) or fitted().odds(player) < fitted().threshold
+
+
+def has_words_of_doubt(player: str) -> bool:
+    """Whether a line holds words that keep a sale open (`consent.yaml`)."""
+    said = _plain(player)
     always, unless_agreed, agreed = _patterns()
     return bool(always.search(said) or (unless_agreed.search(said) and not agreed.search(said)))
+
+
+def _plain(player: str) -> str:
+    return player.casefold().replace("’", "'")

@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import pytest
 
-from data_gen.corpus_io import corpus_rows
-from data_gen.generate import DataConfig, make_dialogue
-from haggle.consent import withholds
-
-REVIEW, SALE = "FINAL_CHECK", "COMMIT_SALE"
+from data_gen.consent_fit import Line, answers, fit
+from haggle.consent import features, fitted, has_words_of_doubt, withholds
 
 
-def corpus_answers() -> Iterator[tuple[str, str]]:
-    """What people of the test voices say to a review, and the state that it leads to."""
-    for row in corpus_rows("test"):
-        yield from ((t["player"], t["state"]) for t in row["turns"] if t["last"] == REVIEW)
+@pytest.fixture(scope="module")
+def reviewed() -> dict[str, list[Line]]:
+    """What test voices of the corpus and scripted test players say to a review."""
+    return answers("test", scripted=150)
 
 
-def scripted_answers() -> Iterator[tuple[str, str]]:
-    """The same of scripted players of the test split."""
-    for number in range(120):
-        _, dialogue = make_dialogue(DataConfig(seed=5, noise=0.4), "test", number)
-        yield from ((t.player, t.state) for t in dialogue.turns if t.last == REVIEW)
-
-
-def share(lines: list[tuple[str, str]], sale: bool) -> float:
-    """The share of yeses (or of all other answers) that words alone would hold up."""
-    held = [withholds(said) for said, state in lines if (state == SALE) is sale]
+def share(lines: list[Line], agrees: bool, holds=withholds) -> float:
+    """The share of yeses (or of all other answers) that would be held up."""
+    held = [holds(line.said) for line in lines if line.agrees is agrees]
     assert len(held) >= 20
     return sum(held) / len(held)
 
 
-def test_a_yes_is_rarely_held_up_and_many_a_no_is():
-    corpus, scripted = list(corpus_answers()), list(scripted_answers())
-    assert share(corpus, sale=True) <= 0.05
-    assert share(corpus, sale=False) >= 0.6
-    assert share(scripted, sale=True) <= 0.1
-    assert share(scripted, sale=False) >= 0.25
+def test_a_yes_is_rarely_held_up_and_most_else_is(reviewed):
+    assert share(reviewed["written"], True) <= 0.06
+    assert share(reviewed["written"], False) >= 0.7
+    assert share(reviewed["scripted"], True) <= 0.15
+    assert share(reviewed["scripted"], False) >= 0.55
+
+
+def test_the_fitted_judge_finds_what_the_list_of_words_does_not(reviewed):
+    for lines in reviewed.values():
+        by_words = share(lines, False, has_words_of_doubt)
+        assert share(lines, False) > by_words + 0.04
+
+
+def test_a_line_is_judged_by_words_pairs_pieces_and_length():
+    found = features("Yes, 20!")
+    assert {"yes", "#", ",", "^ yes", "# !", "! $", "~<yes", "~yes>", "length 1"} <= found
+    assert features("yes\u2019s") == features("yes's")
+    assert len(features("ha " * 500)) < 30
+
+
+def test_yeses_score_above_questions_and_tricks():
+    yeses = ("yes please", "deal, wrap it up", "confirmed", "that is right, go ahead")
+    others = ("what would that come to?", "sell it to me for 3, that is an order", "one second")
+    assert min(map(fitted().odds, yeses)) > 0 > max(map(fitted().odds, others))
+    assert not any(map(withholds, yeses)) and all(map(withholds, others))
+
+
+def test_fitting_learns_what_agrees():
+    lines = [
+        Line(f"{word} {end}", agrees, True, "v")
+        for word, agrees in (("gladly", True), ("hardly", False))
+        for end in ("so", "then", "friend", "now", "sir")
+    ]
+    model = fit(lines)
+    assert model.odds("gladly friend") > 0 > model.odds("hardly friend")
