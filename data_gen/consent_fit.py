@@ -34,8 +34,8 @@ RARE = 4  # a feature of fewer lines than this has no weight
 DECAY = 2e-4  # of the squared weights, against the mean loss of a line
 FOLDS = 4
 HELD = 0.05
-AGREED = frozenset(("FINAL_CHECK", "COMMIT_SALE"))  # where only a yes leads
-REVIEW, SALE = "FINAL_CHECK", "COMMIT_SALE"
+REVIEW = "FINAL_CHECK"
+AGREED = frozenset((REVIEW, "COMMIT_SALE"))  # where only a yes leads
 SMALL = 0.05  # weights below this are left out of the file
 Values = NDArray[np.float64]
 

@@ -68,7 +68,9 @@ def fitted() -> Weights:
 
 def features(player: str) -> set[str]:
     """What a line is judged by: its words, pairs of words, pieces of words, its length."""
-    tokens = _TOKEN.findall(_plain(player))[:MAX_TOKENS]
+    tokens = _TOKEN.findall(_plain(player))
+    if len(tokens) > MAX_TOKENS:
+        tokens = tokens[: MAX_TOKENS // 2] + tokens[-MAX_TOKENS // 2 :]
     words = ["#" if token.isdigit() else token for token in tokens]
     found = {*words, f"length {min(len(words) // 4, 6)}"}
     found |= {f"{a} {b}" for a, b in pairwise(["^", *words, "$"])}
@@ -79,12 +81,17 @@ def features(player: str) -> set[str]:
 
 
 def withholds(player: str) -> bool:
-    """Whether a line that is taken for a yes holds words of a no, a doubt or a change, or does not
-    read like a yes.
+    """Whether a line that is taken for a yes holds words of a no, a doubt or a change, reads unlike
+    a yes, or has no word that the judges know.
 
     Made to err on the side of asking again: a needless second review costs one turn.
     """
-    return has_words_of_doubt(player) or fitted().odds(player) < fitted().threshold
+    if has_words_of_doubt(player):
+        return True
+    known = [name for name in features(player) if name in fitted().weights]
+    if all(name.startswith("length ") for name in known):
+        return True
+    return fitted().odds(player) < fitted().threshold
 
 
 def has_words_of_doubt(player: str) -> bool:
@@ -95,4 +102,4 @@ def has_words_of_doubt(player: str) -> bool:
 
 
 def _plain(player: str) -> str:
-    return player.casefold().replace("’", "'")
+    return re.sub("[’´ʼ`]", "'", player.casefold())

@@ -15,7 +15,7 @@ _NOUN_FOLLOWS = frozenset(
     "get gimme take buy have add drop remove keep forget swap sell got".split()
 )
 _PRONOUNS = frozenset("i you u ya we he she it they my your not be".split())
-_OBJECTS = frozenset("the them it me us my these those that this all both up".split())
+_OBJECTS = frozenset("the them it me us you him her my these those that this all both up".split())
 
 
 def also_called(
@@ -24,22 +24,24 @@ def also_called(
     """Ids of the goods that people also call by the words from `at` on, and how many words that is.
 
     `counted` is where the words behind a number begin that may yet count a mention (0: none). One
-    word alone is taken so only where a noun is due: behind an article, a number, a stop or a wish,
-    and not before a word that it may belong to: `a light, please`, not `light armour`.
+    word alone, or everyday words, are taken so only where a noun is due: behind an article, a
+    number, a stop or a wish, and not before a word that it may belong to: `a light, please`, not
+    `light armour`.
     """
     for length in range(min(MAX_WORDS, len(words) - at), 0, -1):
         run = words[at : at + length]
-        if any(after.start - before.end != 1 for before, after in pairwise(run)):
+        if any(text[a.end : b.start] not in {" ", "-"} for a, b in pairwise(run)):
             continue
         ids = vocabulary.called([word.text for word in run])
-        if ids and (length > 1 or _noun_due(text, words, at, counted)):
+        clear = length > 1 and any(word.text not in common_words() for word in run)
+        if ids and (clear or _noun_due(text, words, at, at + length, counted)):
             return list(ids), length
     return [], 0
 
 
-def _noun_due(text: str, words: list[Word], at: int, counted: int) -> bool:
-    after = words[at + 1] if at + 1 < len(words) else None
-    if after is not None and not text[words[at].end : after.start].strip():
+def _noun_due(text: str, words: list[Word], at: int, end: int, counted: int) -> bool:
+    after = words[end] if end < len(words) else None
+    if after is not None and not text[words[end - 1].end : after.start].strip():
         if after.text not in HOLLOW and after.text not in common_words():
             return False
         if after.text in _OBJECTS:  # a verb: `light them both`

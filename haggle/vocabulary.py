@@ -23,8 +23,17 @@ EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
 TOKEN = re.compile(r"\d(?:st|nd|rd|th)\b|\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
 HOLLOW = frozenset("a an and at by for from in of on or s st the to with".split())
 Scores = dict[str, tuple[float, bool]]
-_F = "calf dwarf elf half hoof knife leaf life loaf scarf sheaf shelf thief wharf wife wolf"
-_IN_F = {word.removesuffix("e")[:-1]: word for word in _F.split()}  # by what stands before -ves
+_IN_F = (  # how words end whose singular is in f or fe
+    *(
+        (f"{stem}ves", "f")
+        for stem in "cal dwar el hal hoo lea loa scar shea thie whar wol".split()
+    ),
+    *((f"{stem}ves", "fe") for stem in "kni wi".split()),
+)
+_MEASURES = frozenset(
+    "bag bale barrel bottle bowl box bunch bundle can case cask crate cup flask jar jug kit loaf "
+    "pack packet pair piece pot pouch roll sack set sheet slice string tin vial".split()
+)
 
 
 @cache
@@ -40,8 +49,8 @@ def singular(word: str) -> str:
     word = word.casefold()
     if len(word) < 4 or word.endswith("ss"):
         return word
-    if word.endswith("ves"):  # gloves, not glofe
-        return _IN_F.get(word[:-3], word[:-1])
+    if word.endswith("ves"):  # inflection would make glofe of gloves
+        return next((word[:-3] + end for stem, end in _IN_F if word.endswith(stem)), word[:-1])
     single: str = inflection.singularize(word)
     return word.removesuffix("s") if single.endswith("is") else single  # axes: axe, not axis
 
@@ -52,11 +61,15 @@ def _words_of(name: str) -> tuple[str, ...]:
 
 
 def _also_called(name: str) -> set[str]:
-    """What else a thing of this name is called, by the noun that it ends in or has before `of`."""
+    """What else a thing of this name is called, by the noun that it ends in, or has before `of`."""
     core = name.split(" (")[0].casefold()
+    first, _, content = core.partition(" of ")
+    parts = [first]
+    if content and singular(first.split()[-1]) in _MEASURES:  # a loaf of bread is bread
+        parts.append(content)
     found: set[str] = set()
-    for part in {core, core.split(" of ")[0]}:
-        words = [singular(match[0]) for match in TOKEN.finditer(part)]
+    for part in parts:
+        words = [singular(match[0]) for match in TOKEN.finditer(part) if match[0] != "s"]
         for length in range(1, MAX_WORDS + 1):
             found |= other_names().get(" ".join(words[-length:]), frozenset())
     return found

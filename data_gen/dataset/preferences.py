@@ -255,9 +255,10 @@ def _answers(moment: Moment, wrong: Wrong) -> Row:
     session = moment.session
     variant, proposal = wrong
     right = moment.told or shortened(session, moment.utterance, moment.right)
-    if proposal.cart == moment.right.cart and right.change is not None:
-        proposal = replace(proposal, cart=None, change=right.change)
-    proposal = shortened(session, moment.utterance, proposal)
+    if proposal.cart == moment.right.cart:  # told in the same way
+        proposal = replace(proposal, cart=right.cart, change=right.change)
+    else:
+        proposal = shortened(session, moment.utterance, proposal)
     text = encode_compact(proposal, session.procedure)
     assert decode_compact(text, session.procedure) == proposal, text
     return {
