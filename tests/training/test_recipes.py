@@ -29,6 +29,7 @@ MEASURED = {
     "shipped_grpo",
     "shipped",
     "shipped_voices",
+    "shipped_wordings",
     "smollm2_135m",
     "smollm2_135m_dpo",
 }
