@@ -134,7 +134,7 @@ class LlmTeacher:
                 "label_state",
                 f"the state should be {truth.oracle.state} here ({meant}), not {proposal.state}",
             )
-        at_its_word = self._checked(view, player, answer)
+        at_its_word = self._checked(view, player, answer, truth is not None)
         compact = to_compact(
             session, self.method, proposal, at_its_word.response, player, reader, truth
         )
@@ -144,10 +144,15 @@ class LlmTeacher:
             _labelled(session, twin, compact, record, truth)
         return compact
 
-    def _checked(self, view: Session, player: str, answer: Generation) -> TurnRecord:
-        """The answer taken at its word, once it passed every check, and the guard untouched."""
+    def _checked(self, view: Session, player: str, answer: Generation, known: bool) -> TurnRecord:
+        """The answer taken at its word, once it passed every check, and the guard untouched.
+
+        Where it is `known` what the player means, the guard does not doubt a yes for its words.
+        """
         at_its_word, guarded = (
-            Merchant(self.merchant.engine, guard).complete(fork(view), player, answer)
+            Merchant(self.merchant.engine, guard, trusted=known).complete(
+                fork(view), player, answer
+            )
             for guard in (OFF, STATE)
         )
         self._refuse(at_its_word.failed, view)
