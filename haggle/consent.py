@@ -12,6 +12,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from haggle.checks import numbers_in
 from haggle.config import Record, load_config
 from haggle.storage import read_json
 
@@ -80,14 +81,18 @@ def features(player: str) -> set[str]:
     return found
 
 
-def withholds(player: str) -> bool:
+def withholds(player: str, price: float | None = None) -> bool:
     """Whether a line that is taken for a yes holds words of a no, a doubt or a change, reads unlike
     a yes, or has no word that the judges know.
 
-    Made to err on the side of asking again: a needless second review costs one turn.
+    Made to err on the side of asking again: a needless second review costs one turn. `price` is
+    what is on the table: words of agreement beside it are a yes, however the line reads.
     """
     if has_words_of_doubt(player):
         return True
+    _, _, agreed = _patterns()
+    if price is not None and price in numbers_in(player) and agreed.search(_plain(player)):
+        return False
     known = [name for name in features(player) if name in fitted().weights]
     if all(name.startswith("length ") for name in known):
         return True

@@ -185,7 +185,7 @@ class Merchant:
             return ""
         if session.named(utterance) - session.cart.keys():
             return "other_terms"
-        return "withheld" if withholds(utterance) else ""
+        return "withheld" if withholds(utterance, price) else ""
 
 
 def _reviews(session: Session, resolved: Resolved) -> bool:

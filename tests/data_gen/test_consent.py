@@ -48,6 +48,13 @@ def test_yeses_score_above_questions_and_tricks():
     assert not any(map(withholds, yeses)) and all(map(withholds, others))
 
 
+def test_agreeing_to_the_price_on_the_table_is_a_yes():
+    assert withholds("ok 2 axes for 260")
+    assert not withholds("ok 2 axes for 260", price=260)
+    assert withholds("ok 2 axes for 260, or no, wait", price=260)
+    assert withholds("you owe me 260 already", price=260)
+
+
 def test_fitting_learns_what_agrees():
     lines = [
         Line(f"{word} {end}", agrees, True, "v")
