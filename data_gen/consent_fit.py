@@ -25,6 +25,7 @@ from data_gen.language.phrasebook import Split
 from data_gen.sources import make_dialogue
 from haggle import consent
 from haggle.consent import Weights, features
+from haggle.procedure import load_procedure
 from haggle.storage import write_json
 
 DIALOGUES = DataConfig(seed=11, noise=0.4, drills=0.1, doubts=0.5)
@@ -34,8 +35,9 @@ RARE = 4  # a feature of fewer lines than this has no weight
 DECAY = 2e-4  # of the squared weights, against the mean loss of a line
 FOLDS = 4
 HELD = 0.05
-REVIEW = "FINAL_CHECK"
-AGREED = frozenset((REVIEW, "COMMIT_SALE"))  # where only a yes leads
+CRITICAL = load_procedure().critical
+REVIEWS = frozenset(state for c in CRITICAL for state in c.only_after)
+AGREED = REVIEWS | {c.state for c in CRITICAL}  # where only a yes leads
 SMALL = 0.05  # weights below this are left out of the file
 Values = NDArray[np.float64]
 
@@ -56,7 +58,7 @@ def scripted_lines(split: Split, count: int, config: DataConfig = DIALOGUES) -> 
     for index in range(count):
         _, dialogue = make_dialogue(config, split, index)
         found += [
-            Line(turn.player, turn.state in AGREED, turn.last == REVIEW, dialogue.player)
+            Line(turn.player, turn.state in AGREED, turn.last in REVIEWS, dialogue.player)
             for turn in dialogue.turns
         ]
     return found
@@ -65,7 +67,7 @@ def scripted_lines(split: Split, count: int, config: DataConfig = DIALOGUES) -> 
 def written_lines(split: Split) -> list[Line]:
     """Lines of the hand-written corpus of a split."""
     return [
-        Line(turn["player"], turn["state"] in AGREED, turn["last"] == REVIEW, row["player"])
+        Line(turn["player"], turn["state"] in AGREED, turn["last"] in REVIEWS, row["player"])
         for row in corpus_rows(split)
         for turn in row["turns"]
     ]

@@ -13,6 +13,7 @@ from collections import Counter
 from data_gen.language.phrasebook import SPLITS
 from data_gen.worlds import sample_shop
 from haggle.linking import Linker
+from haggle.rates import rate, rate_text
 
 SHOPS = 300
 WAYS = (
@@ -52,16 +53,12 @@ def _outcome(name: str, marks: list[str]) -> str:
 
 def main() -> None:
     """Print shares with their 95% Wilson intervals."""
-    from scipy.stats import binomtest
-
     split = sys.argv[1] if len(sys.argv) > 1 else "train"
     if split not in SPLITS:
         sys.exit(f"{split!r} is no split; known: {', '.join(SPLITS)}")
     found = recognised(split)
     for outcome in ("right", "among", "wrong", "bare"):
-        share = binomtest(found[outcome], found.total())
-        low, high = share.proportion_ci(method="wilson")
-        print(f"{outcome}: {share.statistic:.1%} ({low:.1%} to {high:.1%}) of {found.total()}")
+        print(f"{outcome}: {rate_text(rate(found[outcome], found.total()))} of {found.total()}")
 
 
 if __name__ == "__main__":

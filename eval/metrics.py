@@ -8,29 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from haggle.procedure import Procedure, load_procedure
+from haggle.rates import Rate, rate
 from haggle.records import Dialogue, TurnRecord
 
-Rate = dict[str, Any]
 HALF_A_CENT = 0.005
-
-
-def rate(passed: int, total: int) -> Rate:
-    """A proportion with its 95% Wilson interval: `value`, `n`, `passed`, `low`, `high`.
-
-    Without observations the value and interval are None.
-    """
-    from scipy.stats import binomtest
-
-    if total == 0:
-        return {"value": None, "n": 0, "passed": 0, "low": None, "high": None}
-    interval = binomtest(passed, total).proportion_ci(0.95, method="wilson")
-    return {
-        "value": passed / total,
-        "n": total,
-        "passed": passed,
-        "low": float(interval.low),
-        "high": float(interval.high),
-    }
 
 
 def share(outcomes: Iterable[bool]) -> Rate:

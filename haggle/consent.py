@@ -60,6 +60,10 @@ class Weights(Record):
         """How much a line reads like a yes: log-odds, of which 0 is even."""
         return self.bias + sum(self.weights.get(name, 0.0) for name in features(player))
 
+    def knows(self, player: str) -> bool:
+        """Whether a line has a word, or a piece of one, that has a weight."""
+        return any(n in self.weights for n in features(player) if not n.startswith("length "))
+
 
 @cache
 def fitted() -> Weights:
@@ -93,10 +97,8 @@ def withholds(player: str, price: float | None = None) -> bool:
     _, _, agreed = _patterns()
     if price is not None and price in numbers_in(player) and agreed.search(_plain(player)):
         return False
-    known = [name for name in features(player) if name in fitted().weights]
-    if all(name.startswith("length ") for name in known):
-        return True
-    return fitted().odds(player) < fitted().threshold
+    judge = fitted()
+    return not judge.knows(player) or judge.odds(player) < judge.threshold
 
 
 def has_words_of_doubt(player: str) -> bool:

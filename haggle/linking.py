@@ -17,10 +17,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from haggle.nicknames import also_called
+from haggle.nicknames import BEFORE_VERBS, also_called
 from haggle.numerals import UNITS, read_number
 from haggle.pointing import ONES, ORDINALS, Word, extreme, pointed_at, superlative
-from haggle.vocabulary import HOLLOW, TOKEN, Vocabulary, common_words, singular
+from haggle.vocabulary import CONTAINERS, HOLLOW, TOKEN, Vocabulary, common_words, singular
 from haggle.wire import UNLISTED
 from haggle.world import Item, World
 
@@ -33,11 +33,8 @@ _FILLERS = frozenset(
 )
 _EACH = frozenset("each per percent apiece off".split())
 _MODAL = frozenset("can may might must will".split())  # nouns too, but seldom
-_SUBJECTS = frozenset("i you u ya we he she it they my your not be have get".split())
+_SUBJECTS = BEFORE_VERBS | {"have", "get"}
 _PRONOUNS = frozenset("i you u ya he she it we they who whoever that which what".split())
-_CONTAINERS = frozenset(
-    "bag box bottle bundle can case crate jar kit pack packet pair set tin".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +275,7 @@ class Linker:
     def _vague(self, before: Word, head: Word) -> bool:
         """Whether a word for any container says nothing, as behind a word that no name has."""
         return (
-            singular(head.text) in _CONTAINERS
+            singular(head.text) in CONTAINERS
             and head.start == before.end + 1
             and len(before.text) > 3  # not "ur bag"
             and before.text not in _FILLERS

@@ -14,7 +14,7 @@ _NOUN_FOLLOWS = frozenset(
     "a an the that this these those some any another more extra no and or n plus of with want need "
     "get gimme take buy have add drop remove keep forget swap sell got".split()
 )
-_PRONOUNS = frozenset("i you u ya we he she it they my your not be".split())
+BEFORE_VERBS = frozenset("i you u ya we he she it they my your not be".split())
 _OBJECTS = frozenset("the them it me us you him her my these those that this all both up".split())
 
 
@@ -52,6 +52,6 @@ def _noun_due(text: str, words: list[Word], at: int, end: int, counted: int) -> 
         word = words[before].text
         if word in _NOUN_FOLLOWS or before < counted:
             return True
-        if word in _PRONOUNS or word in HOLLOW:
+        if word in BEFORE_VERBS or word in HOLLOW:
             return False
     return not any(word.text in common_words() for word in words[:at])

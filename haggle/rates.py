@@ -5,7 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+Rate = dict[str, Any]
 NEAR = 2.0  # per cent from none or all, within which a bound is told to a tenth
+
+
+def rate(passed: int, total: int) -> Rate:
+    """A proportion with its 95% Wilson interval: `value`, `n`, `passed`, `low`, `high`.
+
+    Without observations the value and interval are None.
+    """
+    from scipy.stats import binomtest
+
+    if total == 0:
+        return {"value": None, "n": 0, "passed": 0, "low": None, "high": None}
+    interval = binomtest(passed, total).proportion_ci(0.95, method="wilson")
+    return {
+        "value": passed / total,
+        "n": total,
+        "passed": passed,
+        "low": float(interval.low),
+        "high": float(interval.high),
+    }
 
 
 def rate_text(rate: Mapping[str, Any], missing: str = "n/a") -> str:

@@ -30,9 +30,12 @@ _IN_F = (  # how words end whose singular is in f or fe
     ),
     *((f"{stem}ves", "fe") for stem in "kni wi".split()),
 )
-_MEASURES = frozenset(
-    "bag bale barrel bottle bowl box bunch bundle can case cask crate cup flask jar jug kit loaf "
-    "pack packet pair piece pot pouch roll sack set sheet slice string tin vial".split()
+CONTAINERS = frozenset(
+    "bag box bottle bundle can case crate jar kit pack packet pair set tin".split()
+)
+_MEASURES = CONTAINERS | frozenset(
+    "bale barrel bowl bunch cask cup flask jug loaf piece pot pouch roll sack sheet slice string "
+    "vial".split()
 )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from haggle.errors import HaggleError
-from haggle.rates import points_text, rate_text
+from haggle.rates import points_text, rate, rate_text
 from haggle.storage import read_json
 
 Kind = Literal["turns", "cases", "dialogues", "comparison", "files"]
@@ -220,13 +220,9 @@ def _rate(name: str, rate: dict[str, Any]) -> Iterator[Figure]:
 
 def _shares(data: dict[str, Any], names: Sequence[str]) -> Iterator[Figure]:
     """Rates that were written without interval: the Wilson interval of the same n."""
-    from scipy.stats import binomtest
-
     n = int(data["n"])
     for name in names:
-        passed = round(data[name] * n)
-        bounds = binomtest(passed, n).proportion_ci(0.95, method="wilson")
-        yield Figure(NAMES[name], passed / n, n, float(bounds.low), float(bounds.high))
+        yield from _rate(NAMES[name], rate(round(data[name] * n), n))
 
 
 def plain_name(text: str) -> str:

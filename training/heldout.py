@@ -19,6 +19,7 @@ from haggle.agreement import Agreement, agreement
 from haggle.chat_template import tokenizer_family
 from haggle.dataset import dataset_files, dataset_splits, located_rows
 from haggle.errors import HaggleError
+from haggle.rates import rate
 from haggle.wire import WireError
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
@@ -264,10 +265,7 @@ def generating(model: PreTrainedModel) -> Iterator[None]:
 
 def score(verdicts: Sequence[Agreement]) -> Score:
     """Shares of the turns, and the 95% Wilson interval of the joint one."""
-    from scipy.stats import binomtest
-
-    joint = sum(verdict.joint for verdict in verdicts)
-    interval = binomtest(joint, len(verdicts)).proportion_ci(0.95, method="wilson")
+    joint = rate(sum(verdict.joint for verdict in verdicts), len(verdicts))
     return {
         "joint": _share([v.joint for v in verdicts]),
         "state": _share([v.state for v in verdicts]),
@@ -276,8 +274,8 @@ def score(verdicts: Sequence[Agreement]) -> Score:
         "last": _share([v.last for v in verdicts]),
         "valid": _share([v.valid for v in verdicts]),
         "n": len(verdicts),
-        "low": round(float(interval.low), 4),
-        "high": round(float(interval.high), 4),
+        "low": round(joint["low"], 4),
+        "high": round(joint["high"], 4),
     }
 
 
