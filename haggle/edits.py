@@ -3,8 +3,8 @@
 A player says what should change, and a model that has to write the whole cart loses lines that
 nobody spoke of. So the compact answer may carry `"change":[["Sharp Axe","+2"],["Local Map",0]]`: a
 number is the new number of a line (0 takes it out), "+2" and "-2" go up or down, "x2" is twice as
-many, "half" half of what the cart holds (of the stock, where it holds none), "all" the stock. What
-is not named stays. A cart in an answer is the whole cart, as before.
+many, "3*4" three for each of four, "half" half of what the cart holds (of the stock, where it holds
+none), "all" the stock. What is not named stays. A cart in an answer is the whole cart, as before.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from haggle.checks import numbers_in
 from haggle.numerals import UNITS
-from haggle.wire import UNLISTED, Proposal, Quantity, Step
+from haggle.wire import UNLISTED, Product, Proposal, Quantity, Step
 from haggle.world import World, normalise
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _BY = frozenset(
 )
 _ONLY = frozenset("only just keep keeping solely nothing alone".split())
 _TWICE = frozenset("double doubled twice doubling twofold times".split())
+_PAIR = frozenset("pair pairs couple brace both two twice".split())
 _HALF = frozenset("half halve halved halves halving".split())
 
 
@@ -62,7 +63,8 @@ def _stepped(held: int, step: Step) -> Quantity:
         return -(-held // 2)
     if step[0] == "x":
         return max(1, held) * int(step[1:])
-    return max(0, held + int(step))
+    by = Product.read(step[1:]) or int(step[1:])
+    return max(0, held + (by if step[0] == "+" else -by))
 
 
 def carried_out(session: Session, proposal: Proposal) -> tuple[tuple[str, Quantity], ...]:
@@ -91,22 +93,46 @@ def spelled_out(session: Session, proposal: Proposal) -> Proposal:
 
 
 def shortened(session: Session, utterance: str, proposal: Proposal) -> Proposal:
-    """The same proposal with its cart as a change, where the method has them and one is due.
+    """The same proposal told as briefly as the method can: its cart as a change, where one is due,
+    and numbers that the player leaves to be worked out as products.
 
     A cart that keeps nothing of the last one, or keeps only what the player names, stays whole:
     `just the map, then`. Which step a new number is told as goes by the words: `two more` is "+2".
     """
     if (
         not session.method.changes
-        or not session.cart
         or proposal.cart is None
         or session.procedure.state(proposal.state).payload != "cart"
     ):
         return proposal
     by_id = session.world.by_id
-    named = {by_id[item_id].item_name for item_id in session.named(utterance, sure=False)}
-    change = changed(held(session), proposal.cart, named, session.heard(utterance))
-    return proposal if change is None else replace(proposal, cart=None, change=change)
+    heard = session.heard(utterance)
+    if session.cart:
+        named = {by_id[item_id].item_name for item_id in session.named(utterance, sure=False)}
+        change = changed(held(session), proposal.cart, named, heard)
+        if change is not None:
+            return replace(proposal, cart=None, change=multiplied(change, heard))
+    return replace(proposal, cart=multiplied(proposal.cart, heard))
+
+
+def multiplied(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tuple[str, Any], ...]:
+    """The lines of a cart or a change with the numbers that the player left to be worked out as
+    products: those that the linked line does not say, but are the product of just two that it
+    says; the smaller one first. Four is not worth it: twice two is mostly chance."""
+    numbers = numbers_heard(heard)
+    words = set(_WORD.findall(heard.casefold()))
+    numbers |= {2} if words & _PAIR else set()
+    numbers |= {12} if "dozen" in words else set()
+
+    def told(number: Any) -> Any:
+        if not isinstance(number, int) or isinstance(number, Product) or number in numbers:
+            return number
+        factors = [
+            (a, b) for a in numbers for b in numbers if 1 < a <= b < 1000 and 4 != a * b == number
+        ]
+        return Product(*factors[0]) if len(factors) == 1 else number
+
+    return tuple((name, told(number)) for name, number in lines)
 
 
 def changed(

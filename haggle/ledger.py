@@ -59,7 +59,7 @@ def share_of(item: Item, quantity: Quantity) -> int:
     stock = item.quantity or 0
     if quantity == "all":
         return stock
-    return -(-stock // 2) if quantity == "half" else quantity
+    return -(-stock // 2) if quantity == "half" else int(quantity)
 
 
 def total(world: World, cart: Cart) -> float:

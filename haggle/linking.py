@@ -8,7 +8,7 @@ badly; what the player wants done with it is left to the model. Marks are sugges
 says that words fit two or three names, `{?A}` that A is known but not for sale or named together
 with a word of something else, and words that fit nothing, or more than three names, stay bare. A
 number that counts pieces stands in the mark of what it counts; any other that needs reading has a
-mark of its own, `{40}`.
+mark of its own, `{40}`; `{A x?}` has a number that nobody can buy, such as minus three.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
+from haggle.impossible import counts_nothing
 from haggle.nicknames import BEFORE_VERBS, also_called
 from haggle.numerals import UNITS, read_number
 from haggle.pointing import ONES, ORDINALS, Word, extreme, pointed_at, superlative
@@ -26,6 +28,7 @@ from haggle.world import Item, World
 
 MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
+NO_NUMBER: Final = "?"  # in the place of a count that is none
 MAX_FILLERS = 3  # words between a number and what it counts
 _FILLERS = frozenset(
     "x of the your those these them my our some more other another extra fine finest best good new "
@@ -56,7 +59,7 @@ class _Mark:
     end: int
     text: str = ""
     items: tuple[Item, ...] = ()
-    count: int | None = None
+    count: int | Literal["?"] | None = None
     guessed: bool = False  # by what people call such a thing, not by its name
 
 
@@ -147,6 +150,9 @@ class Linker:
                 items = _fitting([world.by_id[i] for i in ids if i in world.by_id], near, cheaper)
                 told = UNLISTED + strange if strange else ""
                 mark = _Mark(end, told, tuple(items), guessed=guessed)
+                held = any(item.item_id in cart for item in items)  # minus two of those is two less
+                if items and not held and counts_nothing(text[: words[at].start], text[end:]):
+                    mark = replace(mark, count=NO_NUMBER)
                 at += used
                 if mark.text or mark.items:
                     counting = number
@@ -154,7 +160,9 @@ class Linker:
                         yield from _alone(number)
                         counting = self._behind(text, words, at)
                         at += counting.used if counting else 0
-                    yield replace(mark, count=counting.value) if counting else mark
+                    if counting is not None and mark.count is None:
+                        mark = replace(mark, count=counting.value)
+                    yield mark
                 else:
                     yield from _alone(number)
                 cheaper = loose = number = None

@@ -23,12 +23,39 @@ UNLISTED = "?"
 MAX_LINES = 12
 MAX_SHOWN = 8
 LIMIT = 1e15  # no amount or quantity goes beyond, whatever a model writes
-STEP_TEXT = re.compile(r"[+-][1-9]\d{0,3}|x[2-9]|all|half")
+PRODUCT = r"[1-9]\d{0,2}\*[1-9]\d{0,2}"
+STEP_TEXT = re.compile(rf"[+-](?:[1-9]\d{{0,3}}|{PRODUCT})|x[2-9]|all|half")
+_PRODUCT = re.compile(PRODUCT)
 BID_TEXT = re.compile(r"(?P<percent>\d{1,2})%|-(?P<off>\d{1,6})|(?P<each>\d{1,6}) each")
 
 
 class WireError(ValueError):
     """The text is not an answer in this format; the message says why."""
+
+
+class Product(int):
+    """A number told as the two it comes from: `3*4` is three for each of four.
+
+    What a model need not work out it cannot get wrong.
+    """
+
+    told: str
+
+    def __new__(cls, each: int, of: int) -> Product:
+        """The number `each` times `of`, both from 1 to 999."""
+        product = super().__new__(cls, each * of)
+        product.told = f"{each}*{of}"
+        return product
+
+    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
+        """What a copy is made from."""
+        each, of = map(int, self.told.split("*"))
+        return each, of
+
+    @classmethod
+    def read(cls, text: str) -> Product | None:
+        """The product that `text` tells, if it tells one."""
+        return cls(*map(int, text.split("*"))) if _PRODUCT.fullmatch(text) else None
 
 
 def _bounded(digits: str) -> float:
@@ -112,13 +139,19 @@ def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
     if payload == "show":
         record["show"] = list(proposal.show or ())
     if payload == "cart" and proposal.change is not None:
-        record["change"] = [list(line) for line in proposal.change]
+        record["change"] = [_told(line) for line in proposal.change]
     elif payload == "cart" or (proposal.cart is not None and not proposal.cart):
-        record["cart"] = [list(line) for line in proposal.cart or ()]
+        record["cart"] = [_told(line) for line in proposal.cart or ()]
     if payload == "bid":
         record["bid"] = proposal.bid
     record["say"] = proposal.say
     return to_json(record)
+
+
+def _told(line: tuple[str, Step]) -> list[Step]:
+    """A line of a cart or a change as it is written."""
+    name, number = line
+    return [name, number.told if isinstance(number, Product) else number]
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -159,8 +192,11 @@ def _text(data: dict[str, Any], key: str, default: str | None = None) -> str:
 def _quantity(value: Any) -> Quantity:
     if value in ("all", "half"):
         return "all" if value == "all" else "half"
-    if isinstance(value, str) and value.strip().isdigit():
-        value = int(value)
+    if isinstance(value, str):
+        product = Product.read(value.strip())
+        if product is not None:
+            return product
+        value = int(value) if value.strip().isdigit() else value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -100,12 +100,13 @@ BID = OneOf(
     ),
     "bid",
 )
-QUANTITY = OneOf((_number(4), Text('"all"'), Text('"half"')), "quantity")
+PRODUCT = Join((_number(3), Text("*"), _number(3)))
+QUANTITY = OneOf((_number(4), Text('"all"'), Text('"half"'), _quoted(PRODUCT)), "quantity")
 STEP = OneOf(
     (
         *QUANTITY.parts,
         Text("0"),
-        _quoted(Join((OneOf((Text("+"), Text("-"))), _number(4)))),
+        _quoted(Join((OneOf((Text("+"), Text("-"))), OneOf((_number(4), PRODUCT))))),
         _quoted(Join((Text("x"), Chars((("2", "9"),))))),
     ),
     "step",

@@ -18,7 +18,9 @@ from serving.grammar import CACHED, UNLISTED_CHARACTERS, closed, to_json_schema
 
 UNLISTED_PATTERN = rf'^[?][^"\\\n\r\t]{{1,{UNLISTED_CHARACTERS}}}$'
 BID_PATTERN = "^([1-9][0-9]?%|-[1-9][0-9]{0,5}|[1-9][0-9]{0,5} each)$"
-STEP_PATTERN = "^([+-][1-9][0-9]{0,3}|x[2-9])$"
+PRODUCT = "[1-9][0-9]{0,2}[*][1-9][0-9]{0,2}"
+PRODUCT_PATTERN = f"^{PRODUCT}$"
+STEP_PATTERN = f"^([+-][1-9][0-9]{{0,3}}|[+-]{PRODUCT}|x[2-9])$"
 NO_CART = {"type": "array", "items": {"type": "string"}, "maxItems": 0}
 
 
@@ -74,7 +76,8 @@ def _lines(names: tuple[str, ...], number: dict[str, Any]) -> dict[str, Any]:
 
 def _quantity(least: int = 1) -> dict[str, Any]:
     whole = {"type": "integer", "minimum": least, "maximum": 9999}
-    return {"anyOf": [whole, _one_of(("all", "half"))]}
+    product = {"type": "string", "pattern": PRODUCT_PATTERN}
+    return {"anyOf": [whole, _one_of(("all", "half")), product]}
 
 
 def _step() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from data_gen.acts import Act, Spoken
 from data_gen.language.mentions import ORDINALS
+from data_gen.players.orders import order_apiece
 from data_gen.players.speaker import Move, Moves, Speaker, cart_lines, cart_names, reordered
 from haggle.ledger import resolve_cart, total
 from haggle.session import Session
@@ -182,7 +183,7 @@ CHANGES: Moves = (
     (1.2, keep_only), (2.5, set_number("set_quantity")), (1.5, set_quantity_it),
     (3, swap("swap")), (1.2, replace_all), (0.8, double), (0.8, set_number("double_item")),
     (0.8, halve), (0.8, set_number("halve_item", 2)), (1, clear), (0.8, add("add_haggle")),
-    (0.5, remove("remove_haggle")), (0.6, add("bundle_haggle")),
+    (0.5, remove("remove_haggle")), (0.6, add("bundle_haggle")), (0.8, order_apiece),
 )  # fmt: skip
 AGREED_CHANGES: Moves = (
     (3, add("accept_add")), (1.2, set_number("confirm_one_more")),

@@ -106,5 +106,5 @@ CONFIRM: Moves = (
 )  # fmt: skip
 DOUBTS: Moves = (
     (3, plain("hesitate", "hesitate")), (1.5, plain("refuse", "hesitate")),
-    (0.8, plain("ask_total", "restate")),
+    (1.6, plain("ask_total", "restate")),
 )  # fmt: skip

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from data_gen.acts import Act, Spoken
-from data_gen.language.mentions import ORDINALS, single
-from data_gen.players.speaker import Move, Moves, Speaker, just_shown, ordered, pick
+from data_gen.language.mentions import ORDINALS, number_word, single
+from data_gen.players.speaker import (
+    Move,
+    Moves,
+    Speaker,
+    cart_lines,
+    just_shown,
+    ordered,
+    pick,
+    reordered,
+)
 from haggle.ledger import resolve_cart, total
 from haggle.session import Session
+from haggle.wire import UNLISTED, Product, Quantity
 from haggle.world import money
 
 COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5)
+HEADS = (3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 12, 14, 20)
 
 
 def create(name: str) -> Move:
@@ -47,6 +58,29 @@ def order_haggle(p: Speaker, s: Session) -> Spoken | None:
     return p.say(
         ordered("order_haggle", *lines), "items", "price", items=text, price=_round_sum(price)
     )
+
+
+def order_apiece(p: Speaker, s: Session) -> Spoken | None:
+    """So many of some items for each of several people; on top of what is in the cart."""
+    heads = p.rng.choice(HEADS)
+    wanted = [
+        (name, p.rng.choice((1, 1, 2, 2, 3, 4))) for name, _ in p.draw(s, p.rng.choice((1, 1, 2)))
+    ]
+    text, lines = p.lines(wanted)
+    ordered_lines = tuple((name, _apiece(name, each, heads)) for name, each in lines)
+    said = number_word(heads) if p.rng.random() < p.style.words else str(heads)
+    values = {"items": text, "qty": said}
+    if not s.cart:
+        return p.say(ordered("order_apiece", *ordered_lines), "items", "qty", **values)
+    act = reordered("order_apiece", *cart_lines(s), *ordered_lines, change=ordered_lines)
+    return p.say(act, "items", "qty", **values)
+
+
+def _apiece(name: str, each: Quantity, heads: int) -> Quantity:
+    """How many of an item that is, left to code to work out."""
+    if name.startswith(UNLISTED) or not isinstance(each, int):
+        return each
+    return Product(*sorted((each, heads))) if each > 1 else heads
 
 
 def order_all(p: Speaker, s: Session) -> Spoken | None:
@@ -158,7 +192,7 @@ SHOWN: Moves = ((3, shown_single), (3, shown_two), (2, shown_some), (3, shown_na
 FRESH: Moves = (
     (6, create("create")), (3, create("create_indirect")), (1, create("greet_order")),
     (1.2, question_order), (0.8, order_haggle), (0.5, create("order_free")), (0.7, order_all),
-    (0.4, order_half), (0.5, order_unsold), (0.8, ambiguous),
+    (0.4, order_half), (0.7, order_apiece), (0.5, order_unsold), (0.8, ambiguous),
 )  # fmt: skip
 
 

@@ -137,7 +137,7 @@ CHAT_MIDWAY: Moves = (
 ATTACK: Moves = (
     (1, forged("attack_system")), (1, plain("attack_authority", "attack")),
     (1.2, forged("attack_forged")), (1, forged("attack_json")),
-    (1, attack_price), (0.8, attack_quantity), (0.6, plain("attack_leak", "attack")),
+    (1, attack_price), (1.2, attack_quantity), (0.6, plain("attack_leak", "attack")),
 )  # fmt: skip
 LEAVE: Moves = ((3, plain("leave", "leave")), (1.5, plain("leave_thanks", "leave")))
 AFTER_SALE: Moves = (
