@@ -116,16 +116,17 @@ def play_oracle(play: Play, merchant: Merchant) -> Dialogue:
     """Play a dialogue to its end with the oracle as the merchant."""
     while (text := play.next_line()) is not None:
         goal = play.goal()
-        proposal = _as_meant(play.session, text, play.act, play.oracle)
+        proposal = as_meant(play.session, text, play.oracle, play.act)
         answer = encode_compact(proposal, play.session.procedure)
         play.add(merchant.complete(play.session, text, Generation(answer)), goal)
     return play.dialogue(merchant)
 
 
-def _as_meant(session: Session, text: str, act: Act, proposal: Proposal) -> Proposal:
-    """The oracle's answer with its cart told as the player meant it: what becomes of single lines,
-    or all of it anew. Whatever words it took, one act is answered in one way."""
-    if act.kind == "order" and act.changed and session.method.changes:
+def as_meant(session: Session, text: str, proposal: Proposal, act: Act | None) -> Proposal:
+    """An answer with its cart told as the player meant it: what becomes of single lines, or all of
+    it anew. Whatever words it took, one act is answered in one way; without one the words decide.
+    """
+    if act and act.kind == "order" and act.changed and session.method.changes:
         if not act.change and proposal.cart == act.cart:
             return proposal
         change = replace(proposal, cart=None, change=act.change)

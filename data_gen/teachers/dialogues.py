@@ -91,7 +91,7 @@ class Maker:
                 given_up["oracle stood in"] += 1
                 proposal = truth.oracle
             note = session.note
-            record = write(session, line, proposal)
+            record = write(session, line, proposal, play.act if truth else None)
             teacher.follow(view, session, record, note)
             if truth is None:
                 play.turns.append(record)
@@ -160,7 +160,7 @@ class Maker:
             if self.rewrites_player:
                 line = self._noisy(play, line, step.act, step.number)
             say = lines.get((step.number, "merchant"), step.oracle.say)
-            record = write(play.session, line, replace(step.oracle, say=say))
+            record = write(play.session, line, replace(step.oracle, say=say), step.act)
             play.turns.append(record.model_copy(update=_hidden(step.record)))
 
     def _jobs(
@@ -232,7 +232,7 @@ def _played(play: Play) -> Iterator[_Step]:
     """The rounds of a dialogue between its scripted player and the oracle."""
     while (line := play.next_line()) is not None:
         before, act, oracle, goal = fork(play.session), play.act, play.oracle, play.goal()
-        play.add(write(play.session, line, oracle), goal)
+        play.add(write(play.session, line, oracle, act), goal)
         yield _Step(len(play.turns) - 1, before, line, act, oracle, play.turns[-1])
 
 

@@ -10,13 +10,14 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 
+from data_gen.acts import Act
+from data_gen.play import as_meant
 from data_gen.teachers.asking import Asking, Rejected, checked_ending, until_accepted
 from data_gen.teachers.config import TeacherConfig
 from data_gen.teachers.convert import CENT, Truth, cart_text, keep_ledger, to_compact
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import RoleTally
 from haggle import placeholders
-from haggle.edits import shortened
 from haggle.engine import Engine, Generation
 from haggle.merchant import Guard, Merchant
 from haggle.methods import get_method
@@ -55,9 +56,10 @@ def fork(session: Session) -> Session:
     return twin
 
 
-def write(session: Session, player: str, proposal: Proposal) -> TurnRecord:
-    """Move a compact session on by a proposal, through the one turn there is."""
-    text = encode_compact(shortened(session, player, proposal), session.procedure)
+def write(session: Session, player: str, proposal: Proposal, act: Act | None = None) -> TurnRecord:
+    """Move a compact session on by a proposal, through the one turn there is. `act` is what the
+    player meant, where that is known."""
+    text = encode_compact(as_meant(session, player, proposal, act), session.procedure)
     return WRITER.complete(session, player, Generation(text))
 
 

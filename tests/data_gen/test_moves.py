@@ -14,6 +14,7 @@ from data_gen.teachers.oracle import propose
 from data_gen.worlds import shop_of
 from haggle.ledger import resolve_cart
 from haggle.session import Session
+from haggle.wire import Product
 from haggle.world import Haggling, Item, MerchantInfo, World
 
 NAMES = {"Small Lamp": 20, "Grand Lamp": 90, "Hemp Rope": 15, "Tin Kettle": 30, "Wool Cloak": 60}
@@ -120,6 +121,24 @@ def test_additions_keep_what_lay_there():
 def test_a_swap_takes_the_place_of_what_goes():
     for cart in cart_after(changes.swap("swap"), PAIR):
         assert len(cart) == 2 and len(cart.keys() & PAIR.keys()) == 1
+
+
+def test_so_many_for_each_of_so_many_is_their_product_and_told_as_one():
+    told = 0
+    for act, text in spoken(orders.order_apiece, session):
+        for _, number in act.cart:
+            assert number >= min(orders.HEADS), text
+            if isinstance(number, Product):
+                told += 1
+                each, heads = sorted(map(int, number.told.split("*")))
+                assert each >= 2 and heads in orders.HEADS and number == each * heads
+    assert told
+
+
+def test_what_each_gets_comes_on_top_of_what_lies_there():
+    for act, _ in spoken(orders.order_apiece, lambda: session(PAIR)):
+        assert dict(act.cart).items() >= PAIR.items()
+        assert dict(act.change).keys() == dict(act.cart).keys() - PAIR.keys()
 
 
 def test_of_two_shown_the_cheaper_is_the_cheaper():

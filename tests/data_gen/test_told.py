@@ -8,9 +8,13 @@ from collections import defaultdict
 import pytest
 
 from data_gen.config import DataConfig, check
+from data_gen.players.speaker import reordered
 from data_gen.sources import make_dialogue
+from data_gen.teachers.llm import fork, write
 from haggle.errors import HaggleError
-from haggle.wire import UNLISTED
+from haggle.session import Session
+from haggle.wire import UNLISTED, Proposal
+from haggle.world_io import named_world
 
 # What stands in the answer behind each act: steps that match, or None for a whole cart.
 TOLD = {
@@ -94,3 +98,21 @@ def test_dialogues_that_are_no_drill_are_not_touched():
 def test_shares_of_drills_and_doubts_beyond_every_dialogue_are_told():
     with pytest.raises(HaggleError, match="more than every dialogue"):
         check(DataConfig(drills=0.7, doubts=0.5))
+
+
+def test_a_rephrased_line_is_answered_as_its_act_is():
+    """Whatever words a model finds for "twice as many": the act is known, so it decides."""
+    world = named_world("frontier_shop")
+    session = Session(world)
+    axe = world.find("Sharp Axe")
+    session.cart = {axe.item_id: 4}
+    act = reordered("double_item", (axe.item_name, 8), change=((axe.item_name, "x2"),))
+    proposal = Proposal("", "OFFER_SELL", "__CART__, __PRICE__.", cart=act.cart)
+    line = "let the number of axes become what it is, and that again"
+    steps = {}
+    for known in (act, None):
+        twin = fork(session)
+        write(twin, line, proposal, known)
+        steps[known] = json.loads(twin.exchanges[-1].answer)["change"]
+        assert twin.cart == {axe.item_id: 8}
+    assert steps == {act: [["Sharp Axe", "x2"]], None: [["Sharp Axe", 8]]}
