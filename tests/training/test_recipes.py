@@ -27,6 +27,7 @@ MEASURED = {
     "demo",
     "shipped_dpo",
     "shipped_grpo",
+    "shipped_hard",
     "shipped",
     "shipped_voices",
     "shipped_wordings",
