@@ -110,6 +110,16 @@ class Linker:
             if not sure or (len(mark.items) == 1 and not mark.guessed)
         )
 
+    def uncountable(
+        self, text: str, world: World, cart: Collection[str], shown: Iterable[str]
+    ) -> frozenset[str]:
+        """Ids of the items that `text` names only with numbers that nobody can buy."""
+        odd: set[str] = set()
+        even: set[str] = set()
+        for mark in self._marks(text, world, cart, tuple(shown)):
+            (odd if mark.count == NO_NUMBER else even).update(i.item_id for i in mark.items)
+        return frozenset(odd - even)
+
     def _marks(
         self, text: str, world: World, cart: Collection[str], shown: tuple[str, ...]
     ) -> Iterator[_Mark]:

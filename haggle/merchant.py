@@ -5,12 +5,13 @@ Data generation, evaluation, the terminal chat and every server call it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from haggle import checks, placeholders
 from haggle.consent import withholds
+from haggle.edits import carried_out
 from haggle.engine import Engine, Generation, GenerationRequest
 from haggle.errors import HaggleError, nearest
 from haggle.procedure import State
@@ -157,7 +158,11 @@ class Merchant:
             resolved = resolve(session, demoted, guarded=True)
             resolved = replace(resolved, interventions=(*resolved.interventions, reason))
             return safe_line(session, resolved), repaired
-        resolved = resolve(session, proposal, guarded=True)
+        countable = proposal if self.trusted else _countable(session, proposal, utterance)
+        resolved = resolve(session, countable, guarded=True)
+        if countable is not proposal:
+            repaired.append("quantity")
+            resolved = replace(resolved, interventions=(*resolved.interventions, "quantity"))
         if "numbers" in _failures(session, resolved):
             repaired.append("numbers")
             resolved = safe_line(session, resolved)
@@ -186,6 +191,21 @@ class Merchant:
         if session.named(utterance) - session.cart.keys():
             return "other_terms"
         return "withheld" if withholds(utterance, price) else ""
+
+
+def _countable(session: Session, proposal: Proposal, utterance: str) -> Proposal:
+    """The proposal without new goods that the line wants minus three or half a piece of."""
+    if session.procedure.state(proposal.state).payload != "cart":
+        return proposal
+    refused = {session.world.by_id[i].item_name for i in session.uncountable(utterance)}
+    lines = carried_out(session, proposal)
+    kept = tuple((name, number) for name, number in lines if not _names(session, name, refused))
+    return proposal if len(kept) == len(lines) else replace(proposal, cart=kept, change=None)
+
+
+def _names(session: Session, name: str, items: Collection[str]) -> bool:
+    item = session.world.recognise(name)
+    return item is not None and item.item_name in items and item.item_id not in session.cart
 
 
 def _reviews(session: Session, resolved: Resolved) -> bool:

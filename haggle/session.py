@@ -129,6 +129,11 @@ class Session:
         line = clean_utterance(utterance)
         return self._links().named(line, self.world, self.cart, self._in_view(), sure=sure)
 
+    def uncountable(self, utterance: str) -> frozenset[str]:
+        """Ids of the items that a line names with numbers of pieces that nobody can buy."""
+        line = clean_utterance(utterance)
+        return self._links().uncountable(line, self.world, self.cart, self._in_view())
+
     def _in_view(self) -> tuple[str, ...]:
         """The names that `the second one` counts: what was just shown, else what is in the cart."""
         just_shown = self.procedure.states.get(self.state)

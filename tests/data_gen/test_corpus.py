@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,8 @@ def test_no_two_players_of_the_splits_share_a_long_run_of_words():
 
 def test_no_player_of_the_corpus_says_six_words_of_the_benchmark():
     benchmark: dict[tuple[str, ...], str] = {}
-    path = ROOT / "eval" / "benchmarks" / "dev.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines():
+    sets = [ROOT / "eval" / "benchmarks" / f"{name}.jsonl" for name in ("dev", "held")]
+    for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):
         case = json.loads(line)
         lines = [case["player"]]
         for past in case["history"]:

@@ -53,10 +53,11 @@ def strings(data: object) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def benchmark_grams() -> dict[tuple[str, ...], str]:
-    """Six-word runs of every player line of the development set, with the case."""
+    """Six-word runs of every player line of both sets of turn cases, with the case."""
     found: dict[tuple[str, ...], str] = {}
-    path = ROOT / "eval" / "benchmarks" / "dev.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines():
+    sets = sorted((ROOT / "eval" / "benchmarks").glob("*.jsonl"))
+    assert [path.stem for path in sets] == ["dev", "held"]
+    for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):
         case = json.loads(line)
         for said in (case["player"], *(past["player"] for past in case["history"])):
             found |= dict.fromkeys(grams(said), case["id"])

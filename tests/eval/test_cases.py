@@ -228,7 +228,16 @@ def test_a_file_without_cases_is_refused(tmp_path, bench):
         load_cases(tmp_path / "none.jsonl", {})
 
 
-def test_the_development_set_of_the_project_loads():
+@pytest.mark.parametrize(("name", "count"), [("dev", 110), ("held", 160)])
+def test_the_sets_of_the_project_load(name, count):
     folder = Path(__file__).parents[2] / "eval" / "benchmarks"
-    cases = load_cases(folder / "dev.jsonl", load_worlds(folder / "worlds"))
-    assert len(cases) == 110 and len({c.world for c in cases}) == 2
+    cases = load_cases(folder / f"{name}.jsonl", load_worlds(folder / "worlds"))
+    assert len(cases) == count and len({c.world for c in cases}) == 2
+
+
+def test_the_sets_of_the_project_share_no_shop_and_no_line():
+    folder = Path(__file__).parents[2] / "eval" / "benchmarks"
+    worlds = load_worlds(folder / "worlds")
+    dev, held = (load_cases(folder / f"{name}.jsonl", worlds) for name in ("dev", "held"))
+    assert not {c.world for c in dev} & {c.world for c in held}
+    assert not {c.player.casefold() for c in dev} & {c.player.casefold() for c in held}
