@@ -126,9 +126,9 @@ def as_meant(session: Session, text: str, proposal: Proposal, act: Act | None) -
     """An answer with its cart told as the player meant it: what becomes of single lines, or all of
     it anew. Whatever words it took, one act is answered in one way; without one the words decide.
     """
-    if act and act.kind == "order" and act.changed and session.method.changes:
+    if act and act.kind == "order" and session.method.changes:
         if not act.change and proposal.cart == act.cart:
-            return proposal
+            return replace(proposal, cart=act.cart)  # its numbers told as the player's are
         change = replace(proposal, cart=None, change=act.change)
         if act.change and dict(carried_out(session, change)) == dict(proposal.cart or ()):
             return change

@@ -10,6 +10,7 @@ none), "all" the stock. What is not named stays. A cart in an answer is the whol
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 Lines = Sequence[tuple[str, Quantity]]
 _WORD = re.compile(r"[a-z]+")
+_MARK = re.compile(r"\{[^{}]*\}")
+_MARKED = re.compile(r"\{[^{}]*? x(\d+)\}|\{(\d+)\}")
+_UNIT = re.compile(
+    rf"(?<![a-z])(?<!ty[ -])(?:{'|'.join(sorted(UNITS, key=len, reverse=True))})(?![a-z])"
+)
 _BY = frozenset(
     "more another extra additional further fewer less back off out away add drop remove return "
     "plus minus lose on top".split()
@@ -119,16 +125,21 @@ def multiplied(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tuple[str,
     """The lines of a cart or a change with the numbers that the player left to be worked out as
     products: those that the linked line does not say, but are the product of just two that it
     says; the smaller one first. Four is not worth it: twice two is mostly chance."""
-    numbers = numbers_heard(heard)
+    said = Counter(_numbers(heard))
     words = set(_WORD.findall(heard.casefold()))
-    numbers |= {2} if words & _PAIR else set()
-    numbers |= {12} if "dozen" in words else set()
+    said += Counter({2: bool(words & _PAIR), 12: "dozen" in words})
 
     def told(number: Any) -> Any:
-        if not isinstance(number, int) or isinstance(number, Product) or number in numbers:
+        if isinstance(number, str) and number[1:].isdecimal():  # "+6", "-6"
+            product = told(int(number[1:]))
+            return number[0] + product.told if isinstance(product, Product) else number
+        if not isinstance(number, int) or isinstance(number, Product) or number in said:
             return number
         factors = [
-            (a, b) for a in numbers for b in numbers if 1 < a <= b < 1000 and 4 != a * b == number
+            (a, b)
+            for a in said
+            for b in said
+            if 1 < a <= b < 1000 and 4 != a * b == number and (a < b or said[a] > 1)
         ]
         return Product(*factors[0]) if len(factors) == 1 else number
 
@@ -161,8 +172,18 @@ def changed(
 
 def numbers_heard(heard: str) -> set[int]:
     """The numbers of a linked line: its digits, those of marks, and number words."""
-    digits = {int(number) for number in numbers_in(heard) if number.is_integer()}
-    return digits | {UNITS[w] for w in _WORD.findall(heard.casefold()) if w in UNITS}
+    return set(_numbers(heard))
+
+
+def _numbers(heard: str) -> list[int]:
+    """The numbers of a linked line, each as often as it is said. Of marks those that say how many:
+    a name's own digits count nothing, and neither does a word that a mark tells: `twenty-four
+    {24}`, `three {Rope x3}` is one three."""
+    marked = [int(a or b) for a, b in _MARKED.findall(heard)]
+    bare = _MARK.sub(" ", heard.casefold())
+    said = [int(number) for number in numbers_in(bare) if number.is_integer()]
+    said += [UNITS[word] for word in _UNIT.findall(bare)]
+    return said + [number for number in marked if number not in said]
 
 
 def _step(held: int, number: Quantity, numbers: set[int], words: set[str]) -> Step:

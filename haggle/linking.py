@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from haggle.impossible import counts_nothing
+from haggle.impossible import counts_nothing, is_no_count, is_of_name
 from haggle.nicknames import BEFORE_VERBS, also_called
 from haggle.numerals import UNITS, read_number
 from haggle.pointing import ONES, ORDINALS, Word, extreme, pointed_at, superlative
@@ -160,8 +160,7 @@ class Linker:
                 items = _fitting([world.by_id[i] for i in ids if i in world.by_id], near, cheaper)
                 told = UNLISTED + strange if strange else ""
                 mark = _Mark(end, told, tuple(items), guessed=guessed)
-                held = any(item.item_id in cart for item in items)  # minus two of those is two less
-                if items and not held and counts_nothing(text[: words[at].start], text[end:]):
+                if items and self._uncounted(text, words, number, at, end, items, cart):
                     mark = replace(mark, count=NO_NUMBER)
                 at += used
                 if mark.text or mark.items:
@@ -246,10 +245,35 @@ class Linker:
             return at > 0 and words[at - 1].text in _PRONOUNS
         return at == 0 or words[at - 1].text in _PRONOUNS
 
+    def _uncounted(
+        self,
+        text: str,
+        words: list[Word],
+        number: _Number | None,
+        at: int,
+        end: int,
+        items: list[Item],
+        cart: Collection[str],
+    ) -> bool:
+        """Whether the mention from the word at `at` to `end` has a number that nobody can buy. Of
+        what lies in the cart, minus two is two less."""
+        if any(item.item_id in cart for item in items):
+            return False
+        if number is not None and self._near(text, words, number, at):
+            start = words[number.next - number.used].start
+            odd = text[start : number.end] if is_no_count(text, start, number.end) else ""
+        else:
+            odd = counts_nothing(text[: words[at].start], text[end:])
+        return bool(odd) and not any(is_of_name(odd, item.item_name) for item in items)
+
     def _counts(self, text: str, words: list[Word], number: _Number, at: int) -> bool:
-        """Whether a number counts the mention that begins at `at`: little stands between them."""
+        """Whether a number counts the mention that begins at `at`."""
+        return bool(number.value) and self._near(text, words, number, at)
+
+    def _near(self, text: str, words: list[Word], number: _Number, at: int) -> bool:
+        """Whether little stands between a number and the mention that begins at `at`."""
         between = words[number.next : at]
-        if not number.value or re.search(r"[^\w\s'’\"(-]", text[number.end : words[at].start]):
+        if re.search(r"[^\w\s'’\"(-]", text[number.end : words[at].start]):
             return False
         if all(word.text in _FILLERS for word in between):
             return len(between) <= MAX_FILLERS

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from haggle import checks, placeholders
 from haggle.consent import withholds
-from haggle.edits import carried_out
+from haggle.edits import carried_out, held
 from haggle.engine import Engine, Generation, GenerationRequest
 from haggle.errors import HaggleError, nearest
 from haggle.procedure import State
@@ -194,18 +194,25 @@ class Merchant:
 
 
 def _countable(session: Session, proposal: Proposal, utterance: str) -> Proposal:
-    """The proposal without new goods that the line wants minus three or half a piece of."""
+    """The proposal without new goods that the line wants minus three or half a piece of; the cart
+    as it is where nothing else was proposed."""
     if session.procedure.state(proposal.state).payload != "cart":
         return proposal
-    refused = {session.world.by_id[i].item_name for i in session.uncountable(utterance)}
+    refused = {
+        session.world.by_id[item_id].item_name
+        for item_id in session.uncountable(utterance) - session.cart.keys()
+    }
     lines = carried_out(session, proposal)
-    kept = tuple((name, number) for name, number in lines if not _names(session, name, refused))
-    return proposal if len(kept) == len(lines) else replace(proposal, cart=kept, change=None)
+    kept = tuple((name, number) for name, number in lines if not _means(session, name, refused))
+    if len(kept) == len(lines):
+        return proposal
+    return replace(proposal, cart=kept or tuple(held(session).items()), change=None)
 
 
-def _names(session: Session, name: str, items: Collection[str]) -> bool:
+def _means(session: Session, name: str, items: Collection[str]) -> bool:
+    """Whether a name as a model wrote it is that of one of `items`."""
     item = session.world.recognise(name)
-    return item is not None and item.item_name in items and item.item_id not in session.cart
+    return item is not None and item.item_name in items
 
 
 def _reviews(session: Session, resolved: Resolved) -> bool:

@@ -17,7 +17,7 @@ from haggle.procedure import Payload, Procedure
 WireName = Literal["compact", "full"]
 Share = Literal["all", "half"]
 Quantity = int | Share
-Step = int | str  # what becomes of a line: a number, "+3", "-3", "x2", "all", "half"
+Step = int | str  # what becomes of a line: a number, "+3", "-3", "+2*3", "x2", "all", "half"
 Bid = int | str | None
 UNLISTED = "?"
 MAX_LINES = 12
@@ -196,7 +196,7 @@ def _quantity(value: Any) -> Quantity:
         product = Product.read(value.strip())
         if product is not None:
             return product
-        value = int(value) if value.strip().isdigit() else value
+        value = _bounded_int(value.strip()) if value.strip().isdecimal() else value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

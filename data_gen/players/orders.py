@@ -21,6 +21,7 @@ from haggle.world import money
 
 COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5)
 HEADS = (3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 12, 14, 20)
+FEW_HEADS = (3, 4, 5, 6)
 
 
 def create(name: str) -> Move:
@@ -62,7 +63,7 @@ def order_haggle(p: Speaker, s: Session) -> Spoken | None:
 
 def order_apiece(p: Speaker, s: Session) -> Spoken | None:
     """So many of some items for each of several people; on top of what is in the cart."""
-    heads = p.rng.choice(HEADS)
+    heads = p.rng.choice(HEADS if p.rng.random() < 0.3 else FEW_HEADS)  # few: within most stocks
     wanted = [
         (name, p.rng.choice((1, 1, 2, 2, 3, 4))) for name, _ in p.draw(s, p.rng.choice((1, 1, 2)))
     ]

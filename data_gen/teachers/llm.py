@@ -43,6 +43,7 @@ _SAID = {
     "format": "it was not of the form asked for",
     "other_terms": "the player agreed to other terms than those reviewed: review them first",
     "empty_cart": "nothing of that is sold here, so there is no cart to offer",
+    "quantity": "nobody can buy so many pieces of it: leave it out",
     "nothing_shown": "none of the items shown is sold here",
 }
 

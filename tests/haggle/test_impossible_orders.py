@@ -49,6 +49,13 @@ def test_what_lies_in_the_cart_may_become_less():
     assert cart == {ROPE: 2} and "quantity" not in turn.interventions
 
 
+def test_what_else_lies_in_the_cart_stays_there():
+    lamp = named_world("frontier_shop").find(LAMP)
+    assert lamp is not None
+    turn, cart = answered("minus three ropes", [ROPE, 3], held={lamp.item_id: 2})
+    assert cart == {LAMP: 2} and turn.state == "OFFER_SELL" and turn.failed == []
+
+
 def test_a_rope_that_is_wanted_as_well_is_sold():
     _, cart = answered("a rope please, minus three ropes is a joke", [ROPE, 1])
     assert cart == {ROPE: 1}

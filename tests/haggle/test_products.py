@@ -39,7 +39,9 @@ def test_what_is_written_is_read_again():
     assert encode_compact(proposal, PROCEDURE) == text
 
 
-@pytest.mark.parametrize("text", ["0*3", "3*0", "3*", "*3", "2*3*4", "-2*3", "2.5*2", "1000*2"])
+@pytest.mark.parametrize(
+    "text", ["0*3", "3*0", "3*", "*3", "2*3*4", "-2*3", "2.5*2", "1000*2", "\u00b2"]
+)
 def test_other_arithmetic_is_no_quantity(text):
     with pytest.raises(WireError, match=r"no whole number|change"):
         decode_compact(offer(f'"cart":[["{ROPE}","{text}"]]'), PROCEDURE)
@@ -78,13 +80,18 @@ def test_a_product_agrees_with_the_number_it_comes_to():
         ("a rope for each of the five of us", 5, 5),
         ("two for me and two for him", 4, 4),  # not worth it
         ("seventeen {17} people", 34, 34),  # of numbers that nobody said
-        ("two, three or six, twelve {12} at most", 36, 36),  # in more ways than one
+        ("two, three, twelve {12} or eighteen {18}", 36, 36),  # in more ways than one
+        ("six buses with six in each", 36, "6*6"),
+        ("five mine, three hers, and one for the dog", 9, 9),  # three is said once
+        ("only twenty-four {24}? pretzels, as many as we are short", 16, 16),  # nobody said four
+        ("a pair of ropes {Sturdy Rope (20m)} for each of the ten of us", 20, "2*10"),
+        ("three ropes {R x3} more for every one of the four of us", "+12", "+3*4"),
         ("all of it", "all", "all"),
     ],
 )
 def test_only_what_the_line_leaves_to_be_worked_out_is_told_as_a_product(heard, number, told):
     ((_, given),) = multiplied(((ROPE, number),), heard)
-    assert given == number
+    assert given in (number, told)
     assert (given.told if isinstance(given, Product) else given) == told
 
 

@@ -16,6 +16,7 @@ from haggle.procedure import load_procedure
 from haggle.wire import (
     MAX_LINES,
     MAX_SHOWN,
+    Product,
     Proposal,
     StateShape,
     WireConstraint,
@@ -55,7 +56,8 @@ def turns(draw: st.DrawFn) -> tuple[WireConstraint, Proposal]:
     elif payload == "cart":
         wanted = listed | FREE.filter(lambda t: len(t) <= 60).map("?".__add__)
         quantity = st.integers(1, 9999) | st.sampled_from(["all", "half"])
-        steps = quantity | st.sampled_from([0, "+1", "-12", "+9999", "x2", "x9"])
+        quantity |= st.builds(Product, st.integers(1, 999), st.integers(1, 999))
+        steps = quantity | st.sampled_from([0, "+1", "-12", "+9999", "+3*4", "-99*9", "x2", "x9"])
         key, number = draw(st.sampled_from([("cart", quantity), ("change", steps)]))
         fields[key] = tuple(draw(st.lists(st.tuples(wanted, number), max_size=MAX_LINES)))
     elif payload == "bid":
@@ -133,6 +135,10 @@ BAD = (
     '"state":"OFFER_SELL","change":[["Moon",0]],"say":"x"',
     '"state":"OFFER_SELL","change":[["Tin Whistle","+0"]],"say":"x"',
     '"state":"OFFER_SELL","change":[["Tin Whistle","x1"]],"say":"x"',
+    '"state":"OFFER_SELL","change":[["Tin Whistle","x2*3"]],"say":"x"',
+    '"state":"OFFER_SELL","cart":[["Tin Whistle","0*3"]],"say":"x"',
+    '"state":"OFFER_SELL","cart":[["Tin Whistle","1000*2"]],"say":"x"',
+    '"state":"OFFER_SELL","cart":[["Tin Whistle","+2*3"]],"say":"x"',
     '"state":"OFFER_SELL","change":[["Tin Whistle",-1]],"say":"x"',
     '"state":"OFFER_SELL","cart":[["Tin Whistle","+2"]],"say":"x"',
     '"state":"OFFER_SELL","cart":[],"change":[],"say":"x"',

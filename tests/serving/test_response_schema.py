@@ -15,11 +15,13 @@ CARTS = [
     [],
     [["Copper Kettle", 4]],
     [["Copper Kettle", "all"], ["?elven sword", 1], ["Sœur's Salve [x]", "half"]],
+    [["Copper Kettle", "3*4"], ["Tin Whistle", "999*999"]],
 ]
 CHANGES = [
     [],
     [["Copper Kettle", 0], ["?elven sword", 1]],
     [["Copper Kettle", "+12"], ["Tin Whistle", "-1"], ["Sœur's Salve [x]", "x2"]],
+    [["Copper Kettle", "2*10"], ["Tin Whistle", "+3*4"], ["?elven sword", "-2*3"]],
 ]
 BIDS = [None, 1, 9_999_999, "1%", "10%", "-30", "30 each"]
 RIGHT = [
@@ -50,6 +52,8 @@ WRONG = [
     {"last": "OFFER_SELL", "state": "OFFER_SELL", "change": [["Copper Kettle", "x1"]], "say": "x"},
     {"last": "OFFER_SELL", "state": "OFFER_SELL", "change": [["Lute", 0]], "say": "x"},
     {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle", "+3"]], "say": "x"},
+    {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle", "+3*2"]], "say": "x"},
+    {"last": "OFFER_SELL", "state": "OFFER_SELL", "cart": [["Copper Kettle", "3*0"]], "say": "x"},
     {"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": "0%", "say": "Hm."},
     {"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": "cheap", "say": "Hm."},
     {"last": "OFFER_SELL", "state": "NEGOTIATE", "bid": 0, "say": "Hm."},
