@@ -105,6 +105,7 @@ def test_a_rephrased_line_is_answered_as_its_act_is():
     world = named_world("frontier_shop")
     session = Session(world)
     axe = world.find("Sharp Axe")
+    assert axe is not None
     session.cart = {axe.item_id: 4}
     act = reordered("double_item", (axe.item_name, 8), change=((axe.item_name, "x2"),))
     proposal = Proposal("", "OFFER_SELL", "__CART__, __PRICE__.", cart=act.cart)
