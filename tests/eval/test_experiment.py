@@ -40,7 +40,9 @@ def _broken(run: RunConfig):
 
 
 def test_an_oracle_is_right_about_everything(oracle, tmp_path):
-    metrics = experiment(config(dialogues=6), tmp_path / "out", oracle())
+    """With the guard off: the guard reviews again what only reads like doubt."""
+    run = {"name": "a", "engine": "x", "guard": "off"}
+    metrics = experiment(config(run, dialogues=6), tmp_path / "out", oracle())
     measured = metrics["results"][0]["all"]
     assert measured["dialogues"] == 12
     for name in ("valid_json", "inference_consistency", "sirr", "stcr"):
