@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import Field
 
 from data_gen.language.phrasebook import Split
+from haggle import placeholders
 from haggle.config import Record, load_config
 from haggle.edits import shortened
 from haggle.engine import Generation
@@ -139,12 +140,12 @@ def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) ->
     state = procedure.state(turn.state)
     if (state.payload == "show") != (turn.show is not None):
         raise HaggleError("a show goes with SHOW_ITEMS, and only there", where=where)
-    if "__PRICE__" in turn.say and not state.priced:
+    if placeholders.PRICE in turn.say and not state.priced:
         raise HaggleError(
             f"{turn.state} states no total",
             where=where,
             hint="a question about the total is OFFER_SELL with the whole cart as it stands (an "
-            "agreement after it is FINAL_CHECK again), or leave __PRICE__ out",
+            f"agreement after it is FINAL_CHECK again), or leave {placeholders.PRICE} out",
         )
     if turn.bid is not None and state.payload != "bid":
         raise HaggleError("a bid goes with NEGOTIATE only", where=where)

@@ -36,7 +36,7 @@ _BY = frozenset(
 )
 _ONLY = frozenset("only just keep keeping solely nothing alone".split())
 _TWICE = frozenset("double doubled twice doubling twofold times".split())
-_PAIR = frozenset("pair pairs couple brace both two twice".split())
+_PAIR = frozenset("pair pairs couple brace both twice".split())
 _HALF = frozenset("half halve halved halves halving".split())
 
 
@@ -127,7 +127,7 @@ def multiplied(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tuple[str,
     says; the smaller one first. Four is not worth it: twice two is mostly chance."""
     said = Counter(_numbers(heard))
     words = set(_WORD.findall(heard.casefold()))
-    said += Counter({2: bool(words & _PAIR), 12: "dozen" in words})
+    said += Counter({2: bool(words & _PAIR)})
 
     def told(number: Any) -> Any:
         if isinstance(number, str) and number[1:].isdecimal():  # "+6", "-6"

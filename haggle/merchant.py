@@ -198,10 +198,7 @@ def _countable(session: Session, proposal: Proposal, utterance: str) -> Proposal
     as it is where nothing else was proposed."""
     if session.procedure.state(proposal.state).payload != "cart":
         return proposal
-    refused = {
-        session.world.by_id[item_id].item_name
-        for item_id in session.uncountable(utterance) - session.cart.keys()
-    }
+    refused = session.uncountable(utterance)
     lines = carried_out(session, proposal)
     kept = tuple((name, number) for name, number in lines if not _means(session, name, refused))
     if len(kept) == len(lines):
@@ -209,10 +206,10 @@ def _countable(session: Session, proposal: Proposal, utterance: str) -> Proposal
     return replace(proposal, cart=kept or tuple(held(session).items()), change=None)
 
 
-def _means(session: Session, name: str, items: Collection[str]) -> bool:
-    """Whether a name as a model wrote it is that of one of `items`."""
+def _means(session: Session, name: str, item_ids: Collection[str]) -> bool:
+    """Whether a name as a model wrote it is that of one of these items."""
     item = session.world.recognise(name)
-    return item is not None and item.item_name in items
+    return item is not None and item.item_id in item_ids
 
 
 def _reviews(session: Session, resolved: Resolved) -> bool:

@@ -13,12 +13,11 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from haggle.wire import MAX_LINES, MAX_SHOWN, StateShape, WireConstraint
+from haggle.wire import MAX_LINES, MAX_SHOWN, PRODUCT, StateShape, WireConstraint
 from serving.grammar import CACHED, UNLISTED_CHARACTERS, closed, to_json_schema
 
 UNLISTED_PATTERN = rf'^[?][^"\\\n\r\t]{{1,{UNLISTED_CHARACTERS}}}$'
 BID_PATTERN = "^([1-9][0-9]?%|-[1-9][0-9]{0,5}|[1-9][0-9]{0,5} each)$"
-PRODUCT = "[1-9][0-9]{0,2}[*][1-9][0-9]{0,2}"
 PRODUCT_PATTERN = f"^{PRODUCT}$"
 STEP_PATTERN = f"^([+-][1-9][0-9]{{0,3}}|[+-]{PRODUCT}|x[2-9])$"
 NO_CART = {"type": "array", "items": {"type": "string"}, "maxItems": 0}

@@ -67,13 +67,13 @@ def order_apiece(p: Speaker, s: Session) -> Spoken | None:
     wanted = [
         (name, p.rng.choice((1, 1, 2, 2, 3, 4))) for name, _ in p.draw(s, p.rng.choice((1, 1, 2)))
     ]
-    text, lines = p.lines(wanted)
-    ordered_lines = tuple((name, _apiece(name, each, heads)) for name, each in lines)
+    text, each = p.lines(wanted)
+    lines = tuple((name, _apiece(name, number, heads)) for name, number in each)
     said = number_word(heads) if p.rng.random() < p.style.words else str(heads)
     values = {"items": text, "qty": said}
     if not s.cart:
-        return p.say(ordered("order_apiece", *ordered_lines), "items", "qty", **values)
-    act = reordered("order_apiece", *cart_lines(s), *ordered_lines, change=ordered_lines)
+        return p.say(ordered("order_apiece", *lines), "items", "qty", **values)
+    act = reordered("order_apiece", *cart_lines(s), *lines, change=lines)
     return p.say(act, "items", "qty", **values)
 
 
