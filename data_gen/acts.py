@@ -28,7 +28,8 @@ ACTS = frozenset(
     haggle_insist haggle_insult haggle_percent haggle_story haggle_total haggle_vague halve
     halve_item hesitate insult keep_only late_confirm leave leave_nothing leave_thanks
     offtopic one_more order_all order_all_shown order_apiece order_both order_cheaper order_each
-    order_free order_haggle order_half order_ordinal order_pricier order_unsold put_back_some
+    order_free order_haggle order_half order_ordinal order_pricier order_shares order_unsold
+    put_back_some
     question_order recommend recommend_vague refuse refuse_change remove remove_haggle
     remove_ordinal replace_all same_again same_without set_quantity set_quantity_it silence
     smalltalk smalltalk_deal swap thanks thanks_agree

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, InstanceOf
 
 from data_gen.language.phrasebook import Split
 from haggle import placeholders
@@ -23,6 +23,7 @@ from haggle.config import Record, load_config
 from haggle.edits import shortened
 from haggle.engine import Generation
 from haggle.errors import HaggleError, nearest
+from haggle.formula import Formula
 from haggle.merchant import Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import SCHEMA_VERSION, Scenario, TurnRecord
@@ -36,13 +37,23 @@ from haggle.world_io import load_worlds
 CORPUS = Path(__file__).parent / "corpus"
 
 
+def _formula(value: Any) -> Any:
+    """`"4*3"` as a number that is left to be worked out; any other value as it is."""
+    formula = Formula.read(value) if isinstance(value, str) else None
+    return value if formula is None else formula.in_order()
+
+
+Wanted = Annotated[InstanceOf[Formula] | Quantity, BeforeValidator(_formula)]
+
+
 class CorpusTurn(Record):
-    """One round. `cart` is what was asked for in full (`?words` for what is not listed)."""
+    """One round. `cart` is what was asked for in full (`?words` for what is not listed; a number
+    that the player leaves to be worked out as a formula)."""
 
     player: str
     state: str
     say: str
-    cart: dict[str, Quantity] | None = None
+    cart: dict[str, Wanted] | None = None
     show: list[str] | None = None
     bid: Bid = None
 

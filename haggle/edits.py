@@ -3,8 +3,9 @@
 A player says what should change, and a model that has to write the whole cart loses lines that
 nobody spoke of. So the compact answer may carry `"change":[["Sharp Axe","+2"],["Local Map",0]]`: a
 number is the new number of a line (0 takes it out), "+2" and "-2" go up or down, "x2" is twice as
-many, "3*4" three for each of four, "half" half of what the cart holds (of the stock, where it holds
-none), "all" the stock. What is not named stays. A cart in an answer is the whole cart, as before.
+many, "3*4" three for each of four ("2+3" and "2*5+1" are worked out alike), "half" half of what the
+cart holds (of the stock, where it holds none), "all" the stock. What is not named stays. A cart in
+an answer is the whole cart, as before.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from haggle.checks import numbers_in
+from haggle.formula import Formula
 from haggle.numerals import UNITS
-from haggle.wire import UNLISTED, Product, Proposal, Quantity, Step
+from haggle.wire import UNLISTED, Proposal, Quantity, Step
 from haggle.world import World, normalise
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _BY = frozenset(
 _ONLY = frozenset("only just keep keeping solely nothing alone".split())
 _TWICE = frozenset("double doubled twice doubling twofold times".split())
 _PAIR = frozenset("pair pairs couple brace both twice".split())
+_SHARED = frozenset("per between among every third quarter".split())
 _HALF = frozenset("half halve halved halves halving".split())
 
 
@@ -69,7 +72,7 @@ def _stepped(held: int, step: Step) -> Quantity:
         return -(-held // 2)
     if step[0] == "x":
         return max(1, held) * int(step[1:])
-    by = Product.read(step[1:]) or int(step[1:])
+    by = Formula.read(step[1:]) or int(step[1:])
     return max(0, held + (by if step[0] == "+" else -by))
 
 
@@ -117,31 +120,32 @@ def shortened(session: Session, utterance: str, proposal: Proposal) -> Proposal:
         named = {by_id[item_id].item_name for item_id in session.named(utterance, sure=False)}
         change = changed(held(session), proposal.cart, named, heard)
         if change is not None:
-            return replace(proposal, cart=None, change=multiplied(change, heard))
-    return replace(proposal, cart=multiplied(proposal.cart, heard))
+            return replace(proposal, cart=None, change=left_to_work_out(change, heard))
+    return replace(proposal, cart=left_to_work_out(proposal.cart, heard))
 
 
-def multiplied(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tuple[str, Any], ...]:
+def left_to_work_out(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tuple[str, Any], ...]:
     """The lines of a cart or a change with the numbers that the player left to be worked out as
-    products: those that the linked line does not say, but are the product of just two that it
-    says; the smaller one first. Four is not worth it: twice two is mostly chance."""
+    formulas: those that the linked line does not say, but are the product of just two that it
+    says, or the sum of just two that it says of nothing else in these lines. Four as a product and
+    two as a sum are not worth it: they are mostly chance."""
     said = Counter(_numbers(heard))
     words = set(_WORD.findall(heard.casefold()))
     said += Counter({2: bool(words & _PAIR)})
+    taken = {number for _, number in lines}
 
     def told(number: Any) -> Any:
         if isinstance(number, str) and number[1:].isdecimal():  # "+6", "-6"
             product = told(int(number[1:]))
-            return number[0] + product.told if isinstance(product, Product) else number
-        if not isinstance(number, int) or isinstance(number, Product) or number in said:
+            return number[0] + product.told if isinstance(product, Formula) else number
+        if not isinstance(number, int) or isinstance(number, Formula) or number in said:
             return number
-        factors = [
-            (a, b)
-            for a in said
-            for b in said
-            if 1 < a <= b < 1000 and 4 != a * b == number and (a < b or said[a] > 1)
-        ]
-        return Product(*factors[0]) if len(factors) == 1 else number
+        pairs = [(a, b) for a in said for b in said if 0 < a <= b < 1000 and (a < b or said[a] > 1)]
+        factors = [(a, b) for a, b in pairs if a > 1 and 4 != a * b == number]
+        if factors or words & _SHARED:
+            return Formula.product(*factors[0]) if len(factors) == 1 else number
+        terms = [(a, b) for a, b in pairs if 2 != a + b == number and not taken & {a, b}]
+        return Formula(f"{terms[0][0]}+{terms[0][1]}") if len(terms) == 1 else number
 
     return tuple((name, told(number)) for name, number in lines)
 
@@ -188,7 +192,7 @@ def _numbers(heard: str) -> list[int]:
 
 def _step(held: int, number: Quantity, numbers: set[int], words: set[str]) -> Step:
     """How the new number of a line is told."""
-    if not held or not isinstance(number, int):
+    if not held or not isinstance(number, int) or isinstance(number, Formula):
         return number
     if number == 2 * held and words & _TWICE:
         return "x2"

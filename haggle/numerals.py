@@ -22,6 +22,11 @@ _FIXED = [
     (("half", "a", "dozen"), "6"),
     (("a", "half", "dozen"), "6"),
     (("half", "dozen"), "6"),
+    (("a", "dozen", "and", "a", "half"), "18"),
+    (("dozen", "and", "a", "half"), "18"),
+    (("one", "and", "a", "half", "dozen"), "18"),
+    (("a", "baker", "s", "dozen"), "13"),
+    (("baker", "s", "dozen"), "13"),
 ]
 PLAIN = 12  # number words up to here, standing alone, need no translation
 

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from haggle.formula import FORMULA, Formula
 from haggle.procedure import Payload, Procedure
 
 WireName = Literal["compact", "full"]
@@ -23,39 +24,12 @@ UNLISTED = "?"
 MAX_LINES = 12
 MAX_SHOWN = 8
 LIMIT = 1e15  # no amount or quantity goes beyond, whatever a model writes
-PRODUCT = "[1-9][0-9]{0,2}[*][1-9][0-9]{0,2}"  # a pattern, for JSON Schema too
-STEP_TEXT = re.compile(rf"[+-](?:[1-9]\d{{0,3}}|{PRODUCT})|x[2-9]|all|half")
-_PRODUCT = re.compile(PRODUCT)
+STEP_TEXT = re.compile(rf"[+-](?:[1-9]\d{{0,3}}|{FORMULA})|x[2-9]|all|half")
 BID_TEXT = re.compile(r"(?P<percent>\d{1,2})%|-(?P<off>\d{1,6})|(?P<each>\d{1,6}) each")
 
 
 class WireError(ValueError):
     """The text is not an answer in this format; the message says why."""
-
-
-class Product(int):
-    """A number told as the two it comes from: `3*4` is three for each of four.
-
-    What a model need not work out it cannot get wrong.
-    """
-
-    told: str
-
-    def __new__(cls, each: int, of: int) -> Product:
-        """The number `each` times `of`, both from 1 to 999."""
-        product = super().__new__(cls, each * of)
-        product.told = f"{each}*{of}"
-        return product
-
-    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
-        """What a copy is made from."""
-        each, of = map(int, self.told.split("*"))
-        return each, of
-
-    @classmethod
-    def read(cls, text: str) -> Product | None:
-        """The product that `text` tells, if it tells one."""
-        return cls(*map(int, text.split("*"))) if _PRODUCT.fullmatch(text) else None
 
 
 def _bounded(digits: str) -> float:
@@ -151,7 +125,7 @@ def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
 def _told(line: tuple[str, Step]) -> list[Step]:
     """A line of a cart or a change as it is written."""
     name, number = line
-    return [name, number.told if isinstance(number, Product) else number]
+    return [name, number.told if isinstance(number, Formula) else number]
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -193,9 +167,9 @@ def _quantity(value: Any) -> Quantity:
     if value in ("all", "half"):
         return "all" if value == "all" else "half"
     if isinstance(value, str):
-        product = Product.read(value.strip())
-        if product is not None:
-            return product
+        formula = Formula.read(value.strip())
+        if formula is not None:
+            return formula
         value = _bounded_int(value.strip()) if value.strip().isdecimal() else value
     if isinstance(value, float) and value.is_integer():
         value = int(value)

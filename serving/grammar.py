@@ -100,13 +100,20 @@ BID = OneOf(
     ),
     "bid",
 )
-PRODUCT = Join((_number(3), Text("*"), _number(3)))
-QUANTITY = OneOf((_number(4), Text('"all"'), Text('"half"'), _quoted(PRODUCT)), "quantity")
+_PLUS = Join((Text("+"), _number(3)))
+FORMULA = OneOf(  # haggle.formula's
+    (
+        Join((_number(3), Text("*"), _number(3), Times(_PLUS, 0, 1))),
+        Join((_number(3), Times(_PLUS, 1, 2))),
+    ),
+    "formula",
+)
+QUANTITY = OneOf((_number(4), Text('"all"'), Text('"half"'), _quoted(FORMULA)), "quantity")
 STEP = OneOf(
     (
         *QUANTITY.parts,
         Text("0"),
-        _quoted(Join((OneOf((Text("+"), Text("-"))), OneOf((_number(4), PRODUCT))))),
+        _quoted(Join((OneOf((Text("+"), Text("-"))), OneOf((_number(4), FORMULA))))),
         _quoted(Join((Text("x"), Chars((("2", "9"),))))),
     ),
     "step",

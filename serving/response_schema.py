@@ -13,13 +13,14 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from haggle.wire import MAX_LINES, MAX_SHOWN, PRODUCT, StateShape, WireConstraint
+from haggle.formula import FORMULA
+from haggle.wire import MAX_LINES, MAX_SHOWN, StateShape, WireConstraint
 from serving.grammar import CACHED, UNLISTED_CHARACTERS, closed, to_json_schema
 
 UNLISTED_PATTERN = rf'^[?][^"\\\n\r\t]{{1,{UNLISTED_CHARACTERS}}}$'
 BID_PATTERN = "^([1-9][0-9]?%|-[1-9][0-9]{0,5}|[1-9][0-9]{0,5} each)$"
-PRODUCT_PATTERN = f"^{PRODUCT}$"
-STEP_PATTERN = f"^([+-][1-9][0-9]{{0,3}}|[+-]{PRODUCT}|x[2-9])$"
+FORMULA_PATTERN = f"^{FORMULA}$"
+STEP_PATTERN = f"^([+-][1-9][0-9]{{0,3}}|[+-]{FORMULA}|x[2-9])$"
 NO_CART = {"type": "array", "items": {"type": "string"}, "maxItems": 0}
 
 
@@ -75,8 +76,8 @@ def _lines(names: tuple[str, ...], number: dict[str, Any]) -> dict[str, Any]:
 
 def _quantity(least: int = 1) -> dict[str, Any]:
     whole = {"type": "integer", "minimum": least, "maximum": 9999}
-    product = {"type": "string", "pattern": PRODUCT_PATTERN}
-    return {"anyOf": [whole, _one_of(("all", "half")), product]}
+    formula = {"type": "string", "pattern": FORMULA_PATTERN}
+    return {"anyOf": [whole, _one_of(("all", "half")), formula]}
 
 
 def _step() -> dict[str, Any]:

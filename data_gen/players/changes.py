@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from data_gen.acts import Act, Spoken
 from data_gen.language.mentions import ORDINALS
-from data_gen.players.orders import order_apiece
+from data_gen.players.orders import order_apiece, order_shares
 from data_gen.players.speaker import Move, Moves, Speaker, cart_lines, cart_names, reordered
 from haggle.ledger import resolve_cart, total
 from haggle.session import Session
@@ -183,7 +183,8 @@ CHANGES: Moves = (
     (1.2, keep_only), (2.5, set_number("set_quantity")), (1.5, set_quantity_it),
     (3, swap("swap")), (1.2, replace_all), (0.8, double), (0.8, set_number("double_item")),
     (0.8, halve), (0.8, set_number("halve_item", 2)), (1, clear), (0.8, add("add_haggle")),
-    (0.5, remove("remove_haggle")), (0.6, add("bundle_haggle")), (0.8, order_apiece),
+    (0.5, remove("remove_haggle")), (0.6, add("bundle_haggle")), (1.0, order_apiece),
+    (0.6, order_shares),
 )  # fmt: skip
 AGREED_CHANGES: Moves = (
     (3, add("accept_add")), (1.2, set_number("confirm_one_more")),
@@ -197,5 +198,6 @@ REVIEW_CHANGES: Moves = (*AGREED_CHANGES, (1.5, swap("refuse_change")), (3, add(
 DRILL: Moves = (
     *CHANGES, (2, swap("swap")), (2, replace_all), (1, keep_only), (1, double), (1, remove_ordinal),
     (1, set_number("double_item")), (1, set_number("halve_item", 2)), (1, add("add_haggle")),
+    (1.5, order_apiece), (1, order_shares),
 )  # fmt: skip
 AT_REVIEW_DRILL: Moves = (*REVIEW_CHANGES, (1.5, replace_all), (1, swap("swap")), (1, double))

@@ -14,14 +14,16 @@ from data_gen.players.speaker import (
     pick,
     reordered,
 )
+from haggle.formula import Formula
 from haggle.ledger import resolve_cart, total
 from haggle.session import Session
-from haggle.wire import UNLISTED, Product, Quantity
+from haggle.wire import UNLISTED, Quantity
 from haggle.world import money
 
 COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5)
 HEADS = (3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 12, 14, 20)
 FEW_HEADS = (3, 4, 5, 6)
+SHARES = (2, 2, 3, 3, 4, 5, 6, 8, 10, 12)
 
 
 def create(name: str) -> Move:
@@ -77,11 +79,26 @@ def order_apiece(p: Speaker, s: Session) -> Spoken | None:
     return p.say(act, "items", "qty", **values)
 
 
+def order_shares(p: Speaker, s: Session) -> Spoken | None:
+    """Some of an item for one person and some for another; on top of what is in the cart."""
+    name = p.rng.choice([i.item_name for i in s.world.inventory] or [""])
+    if not name or name in dict(cart_lines(s)):
+        return None
+    one, other = p.rng.choice(SHARES), p.rng.choice(SHARES)
+    text, _ = p.lines([(name, one)])
+    said = number_word(other) if p.rng.random() < p.style.words else str(other)
+    line = (name, Formula(f"{one}+{other}").in_order())
+    if not s.cart:
+        return p.say(ordered("order_shares", line), "items", "qty", items=text, qty=said)
+    act = reordered("order_shares", *cart_lines(s), line, change=(line,))
+    return p.say(act, "items", "qty", items=text, qty=said)
+
+
 def _apiece(name: str, each: Quantity, heads: int) -> Quantity:
     """How many of an item that is, left to code to work out."""
     if name.startswith(UNLISTED) or not isinstance(each, int):
         return each
-    return Product(*sorted((each, heads))) if each > 1 else heads
+    return Formula.product(each, heads) if each > 1 else heads
 
 
 def order_all(p: Speaker, s: Session) -> Spoken | None:
@@ -193,7 +210,8 @@ SHOWN: Moves = ((3, shown_single), (3, shown_two), (2, shown_some), (3, shown_na
 FRESH: Moves = (
     (6, create("create")), (3, create("create_indirect")), (1, create("greet_order")),
     (1.2, question_order), (0.8, order_haggle), (0.5, create("order_free")), (0.7, order_all),
-    (0.4, order_half), (0.7, order_apiece), (0.5, order_unsold), (0.8, ambiguous),
+    (0.4, order_half), (1.2, order_apiece), (0.7, order_shares), (0.5, order_unsold),
+    (0.8, ambiguous),
 )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from data_gen.players import changes, dealing, orders, social
 from data_gen.players.speaker import Move, Moves, Speaker, pick
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import shop_of
+from haggle.formula import Formula
 from haggle.ledger import resolve_cart
 from haggle.session import Session
-from haggle.wire import Product
 from haggle.world import Haggling, Item, MerchantInfo, World
 
 NAMES = {"Small Lamp": 20, "Grand Lamp": 90, "Hemp Rope": 15, "Tin Kettle": 30, "Wool Cloak": 60}
@@ -128,15 +128,26 @@ def test_so_many_for_each_of_so_many_is_their_product_and_told_as_one():
     for act, text in spoken(orders.order_apiece, session):
         for _, number in act.cart:
             assert isinstance(number, int) and number >= min(orders.HEADS), text
-            if isinstance(number, Product):
+            if isinstance(number, Formula):
                 told += 1
                 each, heads = sorted(map(int, number.told.split("*")))
                 assert each >= 2 and heads in orders.HEADS and number == each * heads
     assert told
 
 
-def test_what_each_gets_comes_on_top_of_what_lies_there():
-    for act, _ in spoken(orders.order_apiece, lambda: session(PAIR)):
+def test_shares_of_several_people_are_their_sum_and_told_as_one():
+    acts = [act for act, _ in spoken(orders.order_shares, session)]
+    assert acts
+    for act in acts:
+        ((_, number),) = act.cart
+        assert isinstance(number, Formula)
+        one, other = map(int, number.told.split("+"))
+        assert one <= other and number == one + other
+
+
+@pytest.mark.parametrize("move", [orders.order_apiece, orders.order_shares])
+def test_what_each_gets_comes_on_top_of_what_lies_there(move):
+    for act, _ in spoken(move, lambda: session(PAIR)):
         assert dict(act.cart).items() >= PAIR.items()
         assert dict(act.change).keys() == dict(act.cart).keys() - PAIR.keys()
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from haggle.formula import FORMULA, Formula
 from haggle.procedure import load_procedure
 from haggle.wire import (
     MAX_LINES,
     MAX_SHOWN,
-    Product,
     Proposal,
     StateShape,
     WireConstraint,
@@ -56,8 +56,10 @@ def turns(draw: st.DrawFn) -> tuple[WireConstraint, Proposal]:
     elif payload == "cart":
         wanted = listed | FREE.filter(lambda t: len(t) <= 60).map("?".__add__)
         quantity = st.integers(1, 9999) | st.sampled_from(["all", "half"])
-        quantity |= st.builds(Product, st.integers(1, 999), st.integers(1, 999))
-        steps = quantity | st.sampled_from([0, "+1", "-12", "+9999", "+3*4", "-99*9", "x2", "x9"])
+        quantity |= st.from_regex(FORMULA, fullmatch=True).map(Formula)
+        steps = quantity | st.sampled_from(
+            [0, "+1", "-12", "+9999", "+3*4", "-99*9", "+2*5+1", "-2+3+4", "x2", "x9"]
+        )
         key, number = draw(st.sampled_from([("cart", quantity), ("change", steps)]))
         fields[key] = tuple(draw(st.lists(st.tuples(wanted, number), max_size=MAX_LINES)))
     elif payload == "bid":

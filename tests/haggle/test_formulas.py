@@ -9,11 +9,12 @@ import pickle
 import pytest
 
 from haggle.agreement import agreement
-from haggle.edits import multiplied, shortened, whole
+from haggle.edits import left_to_work_out, shortened, whole
+from haggle.formula import Formula
 from haggle.procedure import load_procedure
 from haggle.resolve import resolve
 from haggle.session import Session
-from haggle.wire import Product, Proposal, WireError, decode_compact, encode_compact
+from haggle.wire import Proposal, WireError, decode_compact, encode_compact
 from haggle.world_io import named_world
 
 PROCEDURE = load_procedure()
@@ -25,7 +26,7 @@ def offer(carried: str) -> str:
 
 
 def test_a_product_is_its_number_and_remembers_how_it_was_told():
-    product = Product(3, 4)
+    product = Formula("3*4")
     assert product == 12 and product + 1 == 13 and json.dumps([product]) == "[12]"
     assert product.told == "3*4"
     for twin in (copy.deepcopy(product), pickle.loads(pickle.dumps(product))):
@@ -56,7 +57,7 @@ def test_a_change_may_be_a_product_too(step, number):
 def test_the_ledger_holds_plain_numbers_and_caps_them():
     session = Session(named_world("frontier_shop"))
     stock = {item.item_name: item.quantity for item in session.world.inventory}
-    cart = ((ROPE, Product(2, 2)), (LAMP, Product(900, 900)))
+    cart = ((ROPE, Formula("2*2")), (LAMP, Formula("900*900")))
     resolved = resolve(session, Proposal("", "OFFER_SELL", "__CART__", cart=cart), guarded=True)
     held = {session.world.by_id[i].item_name: n for i, n in resolved.cart.items()}
     assert held == {ROPE: 4, LAMP: stock[LAMP]}
@@ -78,7 +79,8 @@ def test_a_product_agrees_with_the_number_it_comes_to():
         ("a pair each, seven of us", 14, "2*7"),
         ("ten ropes {R x10}", 10, 10),  # said
         ("a rope for each of the five of us", 5, 5),
-        ("two for me and two for him", 4, 4),  # not worth it
+        ("two for me and two for him", 4, "2+2"),
+        ("two for me, three for him and five hooks {Hook x5}", 5, 5),
         ("seventeen {17} people", 34, 34),  # of numbers that nobody said
         ("two, three, twelve {12} or eighteen {18}", 36, 36),  # in more ways than one
         ("six buses with six in each", 36, "6*6"),
@@ -90,8 +92,8 @@ def test_a_product_agrees_with_the_number_it_comes_to():
     ],
 )
 def test_only_what_the_line_leaves_to_be_worked_out_is_told_as_a_product(heard, number, told):
-    ((_, given),) = multiplied(((ROPE, number),), heard)
-    if isinstance(given, Product):
+    ((_, given),) = left_to_work_out(((ROPE, number),), heard)
+    if isinstance(given, Formula):
         assert given == number
         given = given.told
     assert given == told
