@@ -14,6 +14,9 @@ from haggle.world import World, counted
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SPELLED = "|".join([*list(UNITS)[1:], *TENS, "hundred", "thousand", "million"])
 _TOLERANCE = 0.005
+_CLOCK = re.compile(
+    r"\b\d{1,2}(?::\d\d(?!\d)|(?:[:.]\d\d)?\s?(?:o['’]?clock|[ap]\.?m)\b)", re.IGNORECASE
+)
 _DIGIT = re.compile(r"\d")
 
 
@@ -133,6 +136,7 @@ def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
     """
     plain = re.sub(r"\b[A-Za-z]\w*\d\w*", "", player)  # "gr8" is no price
     sure = re.sub(r"\b[1-9]\d{2,}\s*(?:%|percent\b)", "", plain)  # "100% yes" is no price
+    sure = _CLOCK.sub("", sure)
     known = {round(sale_price, 2), *(float(n) for n in cart.values()), float(sum(cart.values()))}
     return any(round(n, 2) not in known and n < sale_price for n in numbers_in(sure))
 

@@ -29,8 +29,9 @@ Lines = Sequence[tuple[str, Quantity]]
 _WORD = re.compile(r"[a-z]+")
 _MARK = re.compile(r"\{[^{}]*\}")
 _MARKED = re.compile(r"\{[^{}]*? x(\d+)\}|\{(\d+)\}")
+_WORDS = UNITS | {"single": 1}
 _UNIT = re.compile(
-    rf"(?<![a-z])(?<!ty[ -])(?:{'|'.join(sorted(UNITS, key=len, reverse=True))})(?![a-z])"
+    rf"(?<![a-z])(?<!ty[ -])(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![a-z])"
 )
 _BY = frozenset(
     "more another extra additional further fewer less back off out away add drop remove return "
@@ -186,7 +187,7 @@ def _numbers(heard: str) -> list[int]:
     marked = [int(a or b) for a, b in _MARKED.findall(heard)]
     bare = _MARK.sub(" ", heard.casefold())
     said = [int(number) for number in numbers_in(bare) if number.is_integer()]
-    said += [UNITS[word] for word in _UNIT.findall(bare)]
+    said += [_WORDS[word] for word in _UNIT.findall(bare)]
     return said + [number for number in marked if number not in said]
 
 

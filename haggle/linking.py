@@ -29,6 +29,7 @@ from haggle.world import Item, World
 MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
 NO_NUMBER: Final = "?"  # in the place of a count that is none
+MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rather a price
 MAX_FILLERS = 3  # words between a number and what it counts
 _FILLERS = frozenset(
     "x of the your those these them my our some more other another extra fine finest best good new "
@@ -286,12 +287,13 @@ class Linker:
         return common or singular(word) in self._words.dull
 
     def _behind(self, text: str, words: list[Word], at: int) -> _Number | None:
-        """The number behind a mention that counts it: `axe x2`, `axes: two dozen`, `axe - 3`."""
+        """The number behind a mention that counts it: `axe x2`, `axes: a dozen`, `axes, three.`"""
         first = at + (at < len(words) and words[at].text in {"x", "times"})
         if first >= len(words) or at == 0:
             return None
         joint = text[words[at - 1].end : words[at].start].replace(")", "").strip()
-        if first == at and joint not in {"x", "×", "*", "-", "–", ":", "=", "("}:
+        bare = first == at and joint in {"", ","}
+        if first == at and not bare and joint not in {"x", "×", "*", "-", "–", ":", "=", "("}:
             return None
         if first > at and joint not in {"", "-", "(", ","}:
             return None
@@ -301,7 +303,13 @@ class Linker:
         rest = text[number.end :].lstrip()
         if rest.startswith("%") or (joint == "(" and not rest.startswith(")")):
             return None
-        if number.next < len(words) and not re.match(r"[.,;!?)]", rest):
+        if bare and not joint and words[first].text in ONES:  # the red one
+            return None
+        listed = bare and not joint and _in_list(text, number)
+        ends = re.match(r"[.,;)]|$", rest) is not None and number.value <= MAX_BARE
+        if bare and not listed and not ends:
+            return None
+        if not bare and number.next < len(words) and not re.match(r"[.,;!?)]", rest):
             after = words[number.next].text
             if after in _EACH or singular(after) in self._words.dull:
                 return None
@@ -378,6 +386,13 @@ class Linker:
             if chosen:
                 best = (chosen, length)
         return best
+
+
+def _in_list(text: str, number: _Number) -> bool:
+    """Whether the clause goes on behind `number` and ends in another: `hemp 4 silk 1`."""
+    clause = re.split(r"[.,;:!?\n]", text[number.end :], maxsplit=1)[0]
+    words = [match[0].casefold() for match in TOKEN.finditer(clause)]
+    return re.match(r"\s*\w", clause) is not None and bool(read_number(words[-1:])[2])
 
 
 def _fitting(items: list[Item], near: Collection[str], cheaper: bool | None) -> list[Item]:

@@ -123,7 +123,8 @@ def test_in_talk_only_sums_of_money_are_held_to_the_truth(stall, say, true):
     [
         ("yes", False), ("yes, 230 it is", False), ("2 axes, deal", False), ("deal at 200", True),
         ("yes for 12", True), ("here are 250", False), ("100% sure", False), ("200% yes", False), ("1,000 times yes", False),
-        ("half now: 115", True),
+        ("half now: 115", True), ("yes, my coach is at 7 o'clock", False), ("yes, it's 6:30", False),
+        ("sure, closing at 5pm", False), ("yes at 7", True),
     ],
 )  # fmt: skip
 def test_a_yes_contradicts_the_terms_when_it_names_a_lower_number(player, contradicts):
