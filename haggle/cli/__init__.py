@@ -334,10 +334,11 @@ def main() -> None:
         message = f"error: {error.filename}: {error.strerror}"
         typer.secho(message, err=True, fg=typer.colors.RED)
         sys.exit(2)
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:  # typer's answer to Ctrl-C
-            typer.echo("interrupted; run the same command again to go on", err=True)
-        raise
+    except (SystemExit, KeyboardInterrupt) as stop:
+        if isinstance(stop, SystemExit) and stop.code != INTERRUPTED:  # typer's answer to Ctrl-C
+            raise
+        typer.echo("interrupted; run the same command again to go on", err=True)
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":
