@@ -18,39 +18,20 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from haggle.impossible import counts_nothing, is_no_count, is_of_name
+from haggle.counting import FILLERS, Counting, Line, Number, number_at
 from haggle.nicknames import BEFORE_VERBS, also_called
-from haggle.numerals import UNITS, read_number
-from haggle.pointing import ONES, ORDINALS, Word, extreme, pointed_at, superlative
-from haggle.vocabulary import CONTAINERS, HOLLOW, TOKEN, Vocabulary, common_words, singular
+from haggle.numerals import UNITS
+from haggle.pointing import ONES, Word, extreme, pointed_at, superlative
+from haggle.vocabulary import CONTAINERS, HOLLOW, Vocabulary, common_words, singular
 from haggle.wire import UNLISTED
 from haggle.world import Item, World
 
 MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
 NO_NUMBER: Final = "?"  # in the place of a count that is none
-MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rather a price
-MAX_FILLERS = 3  # words between a number and what it counts
-_FILLERS = frozenset(
-    "x of the your those these them my our some more other another extra fine finest best good new "
-    "old big small little piece pieces unit units such same".split()
-)
-_EACH = frozenset("each per percent apiece off".split())
 _MODAL = frozenset("can may might must will".split())  # nouns too, but seldom
 _SUBJECTS = BEFORE_VERBS | {"have", "get"}
 _PRONOUNS = frozenset("i you u ya he she it we they who whoever that which what".split())
-
-
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """A number said: its value where it is a whole one, how it is told where it needs telling, how
-    many words it takes, the word behind it and where it ends in the text."""
-
-    value: int | None
-    told: str
-    used: int
-    next: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +45,7 @@ class _Mark:
     guessed: bool = False  # by what people call such a thing, not by its name
 
 
-def _alone(number: _Number | None) -> Iterator[_Mark]:
+def _alone(number: Number | None) -> Iterator[_Mark]:
     """The mark of a number that counts no mention; none where it needs no telling."""
     if number is not None and number.told:
         yield _Mark(number.end, number.told)
@@ -80,6 +61,7 @@ class Linker:
 
     def __init__(self, world: World) -> None:
         self._words = Vocabulary(world)
+        self._counting = Counting(self._words)
 
     def link(self, text: str, world: World, cart: Collection[str], shown: Iterable[str]) -> str:
         """`text` with marks. `cart` holds item ids, `shown` the names in view, in order."""
@@ -125,17 +107,22 @@ class Linker:
         self, text: str, world: World, cart: Collection[str], shown: tuple[str, ...]
     ) -> Iterator[_Mark]:
         """Marks in the order of the text."""
-        words = [Word(m[0].casefold(), m.start(), m.end()) for m in TOKEN.finditer(text)]
+        line = Line.of(text)
+        words = line.words
         known = [item for item in map(world.find, shown) if item is not None]
         near = {*cart, *(item.item_id for item in known)}
         cheaper: bool | None = None  # a superlative that the next mention is chosen by
         loose: Word | None = None  # a name's word that named nothing: "elven" before "sword"
-        number: _Number | None = None  # one that may yet count a mention
+        number: Number | None = None  # one that may yet count a mention
         marked = -2  # where the last mention ends
         at = 0
+
+        def names(place: int) -> bool:
+            return self._mention(text, words[place:])[1] > 0
+
         while at < len(words):
             ids, used = self._leads(text, words, at)
-            read = None if used else self._number(words, at)
+            read = None if used else number_at(words, at)
             if read is not None and not (cheaper is not None and words[at].text in ONES):
                 yield from _alone(number)
                 number, loose = read, None
@@ -161,14 +148,15 @@ class Linker:
                 items = _fitting([world.by_id[i] for i in ids if i in world.by_id], near, cheaper)
                 told = UNLISTED + strange if strange else ""
                 mark = _Mark(end, told, tuple(items), guessed=guessed)
-                if items and self._uncounted(text, words, number, at, end, items, cart):
+                held = any(item.item_id in cart for item in items)  # minus two of it is two less
+                if items and not held and self._counting.nothing(line, number, at, end, items):
                     mark = replace(mark, count=NO_NUMBER)
                 at += used
                 if mark.text or mark.items:
                     counting = number
-                    if number is None or not self._counts(text, words, number, at - used):
+                    if number is None or not self._counting.counts(line, number, at - used):
                         yield from _alone(number)
-                        counting = self._behind(text, words, at)
+                        counting = self._counting.behind(line, at, names)
                         at += counting.used if counting else 0
                     if counting is not None and mark.count is None:
                         mark = replace(mark, count=counting.value)
@@ -206,14 +194,6 @@ class Linker:
             at += max(1, used)
         yield from _alone(number)
 
-    def _number(self, words: list[Word], at: int) -> _Number | None:
-        """The number that the words from `at` on say."""
-        said = [word.text for word in words[at:]]
-        value, told, used = read_number(said)
-        if not used or said[0] in ORDINALS:
-            return None
-        return _Number(value, told, used, at + used, words[at + used - 1].end)
-
     def _leads(self, text: str, words: list[Word], at: int) -> tuple[list[str], int]:
         """The items that a mention beginning with the number at `at` means, and its length.
 
@@ -246,77 +226,6 @@ class Linker:
             return at > 0 and words[at - 1].text in _PRONOUNS
         return at == 0 or words[at - 1].text in _PRONOUNS
 
-    def _uncounted(
-        self,
-        text: str,
-        words: list[Word],
-        number: _Number | None,
-        at: int,
-        end: int,
-        items: list[Item],
-        cart: Collection[str],
-    ) -> bool:
-        """Whether the mention from the word at `at` to `end` has a number that nobody can buy. Of
-        what lies in the cart, minus two is two less."""
-        if any(item.item_id in cart for item in items):
-            return False
-        if number is not None and self._near(text, words, number, at):
-            start = words[number.next - number.used].start
-            odd = text[start : number.end] if is_no_count(text, start, number.end) else ""
-        else:
-            odd = counts_nothing(text[: words[at].start], text[end:])
-        return bool(odd) and not any(is_of_name(odd, item.item_name) for item in items)
-
-    def _counts(self, text: str, words: list[Word], number: _Number, at: int) -> bool:
-        """Whether a number counts the mention that begins at `at`."""
-        return bool(number.value) and self._near(text, words, number, at)
-
-    def _near(self, text: str, words: list[Word], number: _Number, at: int) -> bool:
-        """Whether little stands between a number and the mention that begins at `at`."""
-        between = words[number.next : at]
-        if re.search(r"[^\w\s'’\"(-]", text[number.end : words[at].start]):
-            return False
-        if all(word.text in _FILLERS for word in between):
-            return len(between) <= MAX_FILLERS
-        unknown = [word for word in between if word.text not in _FILLERS]
-        return len(unknown) == 1 and len(unknown[0].text) > 2 and not self._parts(unknown[0].text)
-
-    def _parts(self, word: str) -> bool:
-        """Whether a word parts a number from what follows: money, or a word of everyday use."""
-        common = word in common_words() and word not in _FILLERS
-        return common or singular(word) in self._words.dull
-
-    def _behind(self, text: str, words: list[Word], at: int) -> _Number | None:
-        """The number behind a mention that counts it: `axe x2`, `axes: a dozen`, `axes, three.`"""
-        first = at + (at < len(words) and words[at].text in {"x", "times"})
-        if first >= len(words) or at == 0:
-            return None
-        joint = text[words[at - 1].end : words[at].start].replace(")", "").strip()
-        bare = first == at and joint in {"", ","}
-        if first == at and not bare and joint not in {"x", "×", "*", "-", "–", ":", "=", "("}:
-            return None
-        if first > at and joint not in {"", "-", "(", ","}:
-            return None
-        number = self._number(words, first)
-        if number is None or not number.value:
-            return None
-        rest = text[number.end :].lstrip()
-        if rest.startswith("%") or (joint == "(" and not rest.startswith(")")):
-            return None
-        if bare and not joint and words[first].text in ONES:  # the red one
-            return None
-        listed = bare and not joint and _in_list(text, number)
-        ends = re.match(r"[.,;)]|$", rest) is not None and number.value <= MAX_BARE
-        if bare and not listed and not ends:
-            return None
-        if not bare and number.next < len(words) and not re.match(r"[.,;!?)]", rest):
-            after = words[number.next].text
-            if after in _EACH or singular(after) in self._words.dull:
-                return None
-            if self._mention(text, words[number.next :])[1]:
-                return None
-        return replace(number, used=number.next - at)
-
     def _of_others(self, word: Word, following: Word, ids: Collection[str]) -> bool:
         """Whether the word right before a mention belongs to the names of other items only."""
         owners = self._words.owners(word.text)
@@ -328,7 +237,7 @@ class Linker:
             singular(head.text) in CONTAINERS
             and head.start == before.end + 1
             and len(before.text) > 3  # not "ur bag"
-            and before.text not in _FILLERS
+            and before.text not in FILLERS
             and before.text not in common_words()
             and not self._words.score(before.text)
         )
@@ -386,13 +295,6 @@ class Linker:
             if chosen:
                 best = (chosen, length)
         return best
-
-
-def _in_list(text: str, number: _Number) -> bool:
-    """Whether the clause goes on behind `number` and ends in another: `hemp 4 silk 1`."""
-    clause = re.split(r"[.,;:!?\n]", text[number.end :], maxsplit=1)[0]
-    words = [match[0].casefold() for match in TOKEN.finditer(clause)]
-    return re.match(r"\s*\w", clause) is not None and bool(read_number(words[-1:])[2])
 
 
 def _fitting(items: list[Item], near: Collection[str], cheaper: bool | None) -> list[Item]:
