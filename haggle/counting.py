@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from haggle.impossible import counts_nothing, is_no_count, is_of_name
 from haggle.numerals import read_number
-from haggle.pointing import ONES, ORDINALS, Word
+from haggle.pointing import ONES, ORDINALS, SIZES, Word
 from haggle.vocabulary import TOKEN, Vocabulary, common_words, singular
 from haggle.world import Item
 
@@ -16,8 +16,8 @@ MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rat
 MAXFILLERS = 3  # words between a number and what it counts
 FILLERS = frozenset(
     "x of the your those these them my our some more other another extra fine finest best good new "
-    "old big small little piece pieces unit units such same".split()
-)
+    "old piece pieces unit units such same".split()
+) | frozenset(SIZES)
 _EACH = frozenset("each per percent apiece off".split())
 _JOINTS = frozenset(("x", "×", "*", "-", "–", ":", "=", "("))  # between a mention and its number
 

@@ -21,7 +21,16 @@ from typing import Final, Literal
 from haggle.counting import FILLERS, Counting, Line, Number, number_at
 from haggle.nicknames import BEFORE_VERBS, also_called
 from haggle.numerals import UNITS
-from haggle.pointing import ONES, Word, extreme, pointed_at, superlative
+from haggle.pointing import (
+    ONES,
+    SIZES,
+    Word,
+    extreme,
+    of_one_kind,
+    of_size,
+    pointed_at,
+    superlative,
+)
 from haggle.vocabulary import CONTAINERS, HOLLOW, Vocabulary, common_words, singular
 from haggle.wire import UNLISTED
 from haggle.world import Item, World
@@ -29,6 +38,8 @@ from haggle.world import Item, World
 MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
 NO_NUMBER: Final = "?"  # in the place of a count that is none
+_SIZED = frozenset("one ones kind kinds sort sorts".split())  # a small thing is a remark
+_DEGREES = frozenset("too so very as how not that this".split())
 _MODAL = frozenset("can may might must will".split())  # nouns too, but seldom
 _SUBJECTS = BEFORE_VERBS | {"have", "get"}
 _PRONOUNS = frozenset("i you u ya he she it we they who whoever that which what".split())
@@ -114,16 +125,20 @@ class Linker:
         cheaper: bool | None = None  # a superlative that the next mention is chosen by
         loose: Word | None = None  # a name's word that named nothing: "elven" before "sword"
         number: Number | None = None  # one that may yet count a mention
+        size = ""  # a word of size that the next mention is chosen by
+        kind: tuple[Item, ...] = ()  # what the last name fits, of more than one
         marked = -2  # where the last mention ends
         at = 0
 
         def names(place: int) -> bool:
-            return self._mention(text, words[place:])[1] > 0
+            """Whether goods are named from a word on: `kettles`, `small ones`."""
+            return words[place].text in SIZES or self._mention(text, words[place:])[1] > 0
 
         while at < len(words):
             ids, used = self._leads(text, words, at)
             read = None if used else number_at(words, at)
-            if read is not None and not (cheaper is not None and words[at].text in ONES):
+            chosen_by = cheaper is not None or bool(size)
+            if read is not None and not (chosen_by and words[at].text in ONES):
                 yield from _alone(number)
                 number, loose = read, None
                 at += read.used
@@ -145,7 +160,10 @@ class Linker:
                 ids = []
             if used:
                 marked = end
-                items = _fitting([world.by_id[i] for i in ids if i in world.by_id], near, cheaper)
+                items = [world.by_id[i] for i in ids if i in world.by_id]
+                sized = of_size(size, items) if size and len(items) > 1 else None
+                items = [sized] if sized else _fitting(items, near, cheaper)
+                kind = _kind(items, world) or kind
                 told = UNLISTED + strange if strange else ""
                 mark = _Mark(end, told, tuple(items), guessed=guessed)
                 held = any(item.item_id in cart for item in items)  # minus two of it is two less
@@ -164,6 +182,7 @@ class Linker:
                 else:
                     yield from _alone(number)
                 cheaper = loose = number = None
+                size = ""
                 continue
             if helps:
                 loose = None
@@ -178,6 +197,20 @@ class Linker:
                 yield from (_Mark(words[at].end, items=(item,)) for item in known)
                 number = cheaper = loose = None
                 at += 1
+                continue
+            size = _size(words[at].text, size)
+            sized = of_size(size, kind or known) if size and _ends(text, words, at) else None
+            if sized is not None:  # `tanks: three small ones`
+                counting = number
+                if number is None or not self._counting.counts(line, number, at):
+                    yield from _alone(number)
+                    counting = self._counting.behind(line, at + 1, names)
+                value = counting.value if counting else None
+                kind = _kind([sized], world) or kind
+                yield _Mark(words[at].end, items=(sized,), count=value)
+                at += 1 + (counting.used if counting and counting is not number else 0)
+                cheaper = loose = number = None
+                size = ""
                 continue
             the = at > 0 and words[at - 1].text == "the"
             pointed, used = pointed_at(words[at:], known, cheaper, the)
@@ -307,6 +340,25 @@ def _fitting(items: list[Item], near: Collection[str], cheaper: bool | None) -> 
         chosen = extreme(items, cheaper)
         items = [chosen] if chosen else items
     return items if len(items) <= MAX_FITTING else []
+
+
+def _kind(items: list[Item], world: World) -> tuple[Item, ...]:
+    """What a word of size may choose from, behind a name that fits these."""
+    if len(items) == 1:
+        return of_one_kind(items[0], world.inventory)
+    return tuple(items)
+
+
+def _size(word: str, earlier: str) -> str:
+    """The word of size that the words so far end in: `small`, `small ones`."""
+    return word if word in SIZES else earlier if word in _SIZED else ""
+
+
+def _ends(text: str, words: list[Word], at: int) -> bool:
+    """Whether a word of size stands for the thing: `the small one`, `the small, please`."""
+    stop = re.match(r"\s*([.,;:!?]|$)", text[words[at].end :])
+    remark = at > 0 and words[at - 1].text in _DEGREES
+    return words[at].text in _SIZED or (stop is not None and not remark)
 
 
 def _name(item: Item) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,18 @@ ORDINALS = {
         ("first 1st former", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th")
     )
     for word in names.split()
+}
+SIZES = {  # words that tell two of a kind apart by size
+    word: place
+    for place, words in enumerate(
+        (
+            "small smaller smallest little littler littlest tiny mini",
+            "large larger largest big bigger biggest great grand huge giant",
+            "short shorter shortest",
+            "long longer longest",
+        )
+    )
+    for word in words.split()
 }
 _LAST = frozenset({"last", "latter", "final"})
 _LOW = frozenset("cheap cheaper cheapest".split())
@@ -37,6 +50,32 @@ def extreme(items: Iterable[Item], cheaper: bool) -> Item | None:
     if len(priced) < 2 or priced[0].price == priced[1].price:
         return None
     return priced[0]
+
+
+def of_size(word: str, items: Iterable[Item]) -> Item | None:
+    """The only one of several that has such a size in its name: the large one for `big`."""
+    size = SIZES.get(word)
+    sized = [
+        item
+        for item in items
+        if any(
+            SIZES.get(part, -1) == size for part in re.findall(r"[a-z]+", item.item_name.lower())
+        )
+    ]
+    return sized[0] if len(sized) == 1 else None
+
+
+def of_one_kind(item: Item, items: Iterable[Item]) -> tuple[Item, ...]:
+    """Those of several that have the name of one but for words of size, itself among them; none
+    where there is no other."""
+    rest = _without_size(item)
+    alike = tuple(other for other in items if _without_size(other) == rest)
+    return alike if len(alike) > 1 else ()
+
+
+def _without_size(item: Item) -> tuple[str, ...]:
+    words = re.findall(r"[a-z]+", item.item_name.lower())
+    return tuple(word for word in words if word not in SIZES)
 
 
 def superlative(words: list[Word], at: int, earlier: bool | None, of_two: bool) -> bool | None:

@@ -141,6 +141,53 @@ def test_a_container_of_something_unknown_is_no_ware():
         assert linker.link(said, world, (), ()) == read
 
 
+TANKS = shop(
+    Item(item_id="small", item_name="Small Air Tank", price=9, quantity=9),
+    Item(item_id="large", item_name="Large Air Tank", price=15, quantity=9),
+    Item(item_id="lamp", item_name="Lamp", price=5, quantity=9),
+)
+BOTH = "{Small Air Tank / Large Air Tank}"
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("the big tank", "the big tank {Large Air Tank}"),
+        ("two of the little tanks", "two of the little tanks {Small Air Tank x2}"),
+        (
+            "Tanks. Small ones, three, large, one.",
+            f"Tanks {BOTH}. Small ones {{Small Air Tank x3}}, three, large {{Large Air Tank x1}}, one.",
+        ),
+        (
+            "tanks: 2 small ones and a big one",
+            f"tanks {BOTH}: 2 small ones {{Small Air Tank x2}} and a big one {{Large Air Tank}}",
+        ),
+        ("a tank? the small, ta", f"a tank {BOTH}? the small {{Small Air Tank}}, ta"),
+        ("a tank? one small thing though", f"a tank {BOTH}? one small thing though"),
+        ("a tank, and a small discount", f"a tank {BOTH}, and a small discount"),
+        ("a tank, and a big lamp", f"a tank {BOTH}, and a big lamp {{Lamp}}"),
+        ("a small one", "a small one"),
+        (
+            "a small tank and two large ones",
+            "a small tank {Small Air Tank} and two large ones {Large Air Tank x2}",
+        ),
+        (
+            "the large tank for a small one",
+            "the large tank {Large Air Tank} for a small one {Small Air Tank}",
+        ),
+        ("a tank? too big, no", f"a tank {BOTH}? too big, no"),
+    ],
+)
+def test_a_word_of_size_tells_two_of_a_kind_apart(said, read):
+    assert Linker(TANKS).link(said, TANKS, (), ()) == read
+
+
+def test_a_word_of_size_is_looked_up_among_what_was_shown():
+    shown = ("Small Air Tank", "Large Air Tank")
+    assert Linker(TANKS).link("big one", TANKS, (), shown) == "big one {Large Air Tank}"
+    assert Linker(TANKS).link("big deal", TANKS, (), shown) == "big deal"
+
+
 def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
     shown = ("Battle Axe", "Woodcutter's Axe")
     assert link("the cheaper one", shown=shown) == "the cheaper one {Woodcutter's Axe}"
