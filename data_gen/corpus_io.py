@@ -9,6 +9,7 @@ it like any model's answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cache
@@ -39,8 +40,9 @@ CORPUS = Path(__file__).parent / "corpus"
 
 def _formula(value: Any) -> Any:
     """`"4*3"` as a number that is left to be worked out; any other value as it is."""
-    formula = Formula.read(value) if isinstance(value, str) else None
-    return value if formula is None else formula.in_order()
+    if isinstance(value, str) and re.search("[*+]", value):
+        return Formula(value).in_order()
+    return value
 
 
 Wanted = Annotated[InstanceOf[Formula] | Quantity, BeforeValidator(_formula)]

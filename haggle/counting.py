@@ -19,6 +19,7 @@ FILLERS = frozenset(
     "old piece pieces unit units such same".split()
 ) | frozenset(SIZES)
 _EACH = frozenset("each per percent apiece off".split())
+_MONEY = frozenset("pay paying offer offering price cost costs worth charge bid".split())
 _JOINTS = frozenset(("x", "×", "*", "-", "–", ":", "=", "("))  # between a mention and its number
 
 
@@ -62,13 +63,19 @@ class Counting:
     def __init__(self, words: Vocabulary) -> None:
         self._words = words
 
-    def counts(self, line: Line, number: Number, at: int) -> bool:
-        """Whether a number counts the mention that begins at `at`."""
-        return bool(number.value) and self._near(line, number, at)
+    def of_mention(
+        self, line: Line, before: Number | None, at: int, end: int, names: Callable[[int], bool]
+    ) -> tuple[Number | None, int]:
+        """The number that counts the mention of the words from `at` to `end`, and how many words
+        behind it are that number's: one said `before`, or else one behind: `axe x2`, `axes: a
+        dozen`, `axes, three.` `names` tells whether a mention begins at a word."""
+        if before is not None and before.value and self._near(line, before, at):
+            return before, 0
+        behind = self._behind(line, end, names)
+        return behind, behind.used if behind is not None else 0
 
-    def behind(self, line: Line, at: int, names: Callable[[int], bool]) -> Number | None:
-        """The number behind a mention, at `at`, that counts it: `axe x2`, `axes: a dozen`, `axes,
-        three.` `names` tells whether a mention begins at a word."""
+    def _behind(self, line: Line, at: int, names: Callable[[int], bool]) -> Number | None:
+        """The number behind a mention, at `at`, that counts it."""
         text, words = line.text, line.words
         first = at + (at < len(words) and words[at].text in {"x", "times"})
         if first >= len(words) or at == 0:
@@ -87,7 +94,10 @@ class Counting:
         if first == at and joint in {"", ","}:
             stands = _stands_alone(number, rest) or (not joint and _in_list(text, number))
             one = not joint and words[first].text in ONES  # the red one
-            return replace(number, used=number.next - at) if stands and not one else None
+            offered = any(word.text in _MONEY for word in words[:at])  # I pay for the axe 20.
+            return (
+                replace(number, used=number.next - at) if stands and not (one or offered) else None
+            )
         if number.next < len(words) and not re.match(r"[.,;!?)]", rest):
             after = words[number.next].text
             if after in _EACH or singular(after) in self._words.dull or names(number.next):

@@ -137,8 +137,8 @@ def left_to_work_out(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tupl
 
     def told(number: Any) -> Any:
         if isinstance(number, str) and number[1:].isdecimal():  # "+6", "-6"
-            product = told(int(number[1:]))
-            return number[0] + product.told if isinstance(product, Formula) else number
+            formula = told(int(number[1:]))
+            return number[0] + formula.told if isinstance(formula, Formula) else number
         if not isinstance(number, int) or isinstance(number, Formula) or number in said:
             return number
         pairs = [(a, b) for a in said for b in said if 0 < a <= b < 1000 and (a < b or said[a] > 1)]

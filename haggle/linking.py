@@ -39,6 +39,7 @@ MAX_FITTING = 3  # names a mark may hold
 MAX_RUN = 6  # words a mention may have
 NO_NUMBER: Final = "?"  # in the place of a count that is none
 _SIZED = frozenset("one ones kind kinds sort sorts".split())  # a small thing is a remark
+_PRAISE = frozenset("great grand".split())
 _DEGREES = frozenset("too so very as how not that this".split())
 _MODAL = frozenset("can may might must will".split())  # nouns too, but seldom
 _SUBJECTS = BEFORE_VERBS | {"have", "get"}
@@ -171,14 +172,13 @@ class Linker:
                     mark = replace(mark, count=NO_NUMBER)
                 at += used
                 if mark.text or mark.items:
-                    counting = number
-                    if number is None or not self._counting.counts(line, number, at - used):
+                    counting, taken = self._counting.of_mention(line, number, at - used, at, names)
+                    if counting is not number:
                         yield from _alone(number)
-                        counting = self._counting.behind(line, at, names)
-                        at += counting.used if counting else 0
                     if counting is not None and mark.count is None:
                         mark = replace(mark, count=counting.value)
                     yield mark
+                    at += taken
                 else:
                     yield from _alone(number)
                 cheaper = loose = number = None
@@ -199,26 +199,24 @@ class Linker:
                 at += 1
                 continue
             size = _size(words[at].text, size)
-            sized = of_size(size, kind or known) if size and _ends(text, words, at) else None
-            if sized is not None:  # `tanks: three small ones`
-                counting = number
-                if number is None or not self._counting.counts(line, number, at):
+            sized = of_size(size, kind or known) if size else None
+            if sized is not None and _stands(line, at, sized, bool(kind)):
+                end, at = words[at].end, at + 1
+                counting, used = self._counting.of_mention(line, number, at - 1, at, names)
+                if counting is not number:
                     yield from _alone(number)
-                    counting = self._counting.behind(line, at + 1, names)
-                value = counting.value if counting else None
                 kind = _kind([sized], world) or kind
-                yield _Mark(words[at].end, items=(sized,), count=value)
-                at += 1 + (counting.used if counting and counting is not number else 0)
+                yield _Mark(end, items=(sized,), count=counting.value if counting else None)
+                at += used
                 cheaper = loose = number = None
                 size = ""
                 continue
             the = at > 0 and words[at - 1].text == "the"
             pointed, used = pointed_at(words[at:], known, cheaper, the)
             cheaper = superlative(words, at, cheaper, len(known) == 2)
-            if pointed is None and cheaper is not None and len(known) > 1:
-                ends = re.match(r"\s*([.,;:!?]|$)", text[words[at].end :])
-                if ends and words[at].text in {"expensive", "priced"}:  # the less expensive, please
-                    pointed = extreme(known, cheaper)
+            priced = words[at].text in {"expensive", "priced"}  # the less expensive, please
+            if pointed is None and cheaper is not None and priced and _stops(line, at):
+                pointed = extreme(known, cheaper)
             if pointed is not None:
                 yield from _alone(number)
                 number = None
@@ -351,14 +349,26 @@ def _kind(items: list[Item], world: World) -> tuple[Item, ...]:
 
 def _size(word: str, earlier: str) -> str:
     """The word of size that the words so far end in: `small`, `small ones`."""
-    return word if word in SIZES else earlier if word in _SIZED else ""
+    said = word in SIZES and word not in _PRAISE
+    return word if said else earlier if word in _SIZED else ""
 
 
-def _ends(text: str, words: list[Word], at: int) -> bool:
-    """Whether a word of size stands for the thing: `the small one`, `the small, please`."""
-    stop = re.match(r"\s*([.,;:!?]|$)", text[words[at].end :])
-    remark = at > 0 and words[at - 1].text in _DEGREES
-    return words[at].text in _SIZED or (stop is not None and not remark)
+def _stops(line: Line, at: int) -> bool:
+    """Whether a clause ends behind a word."""
+    return re.match(r"\s*([.,;:!?]|$)", line.text[line.words[at].end :]) is not None
+
+
+def _stands(line: Line, at: int, item: Item, named: bool) -> bool:
+    """Whether a word of size stands for an item: `the small one`, `the big, please`. Without a
+    `the` it is a word of the item's name, and such things were `named`, or it is all there is to
+    the answer: `huge!` is a remark."""
+    if line.words[at].text in _SIZED:
+        return True
+    if not _stops(line, at):
+        return False
+    before = line.words[at - 1].text if at else ""
+    literal = line.words[at].text in item.item_name.casefold().split()
+    return before == "the" or (literal and (not at or (named and before not in _DEGREES)))
 
 
 def _name(item: Item) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from data_gen.acts import Act, Spoken
+from data_gen.acts import Act, Line, Spoken
 from data_gen.language.mentions import ORDINALS, number_word, single
 from data_gen.players.speaker import (
     Move,
@@ -71,12 +71,7 @@ def order_apiece(p: Speaker, s: Session) -> Spoken | None:
     ]
     text, each = p.lines(wanted)
     lines = tuple((name, _apiece(name, number, heads)) for name, number in each)
-    said = number_word(heads) if p.rng.random() < p.style.words else str(heads)
-    values = {"items": text, "qty": said}
-    if not s.cart:
-        return p.say(ordered("order_apiece", *lines), "items", "qty", **values)
-    act = reordered("order_apiece", *cart_lines(s), *lines, change=lines)
-    return p.say(act, "items", "qty", **values)
+    return _on_top(p, s, "order_apiece", lines, text, heads)
 
 
 def order_shares(p: Speaker, s: Session) -> Spoken | None:
@@ -86,12 +81,19 @@ def order_shares(p: Speaker, s: Session) -> Spoken | None:
         return None
     one, other = p.rng.choice(SHARES), p.rng.choice(SHARES)
     text, _ = p.lines([(name, one)])
-    said = number_word(other) if p.rng.random() < p.style.words else str(other)
     line = (name, Formula(f"{one}+{other}").in_order())
-    if not s.cart:
-        return p.say(ordered("order_shares", line), "items", "qty", items=text, qty=said)
-    act = reordered("order_shares", *cart_lines(s), line, change=(line,))
-    return p.say(act, "items", "qty", items=text, qty=said)
+    return _on_top(p, s, "order_shares", (line,), text, other)
+
+
+def _on_top(
+    p: Speaker, s: Session, name: str, lines: tuple[Line, ...], items: str, number: int
+) -> Spoken | None:
+    """An order of these lines, a first one or beside what is in the cart; `number` is said too."""
+    said = number_word(number) if p.rng.random() < p.style.words else str(number)
+    act = ordered(name, *lines)
+    if s.cart:
+        act = reordered(name, *cart_lines(s), *lines, change=lines)
+    return p.say(act, "items", "qty", items=items, qty=said)
 
 
 def _apiece(name: str, each: Quantity, heads: int) -> Quantity:

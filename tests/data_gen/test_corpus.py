@@ -165,6 +165,15 @@ def written(tmp_path: Path):
     return write
 
 
+def test_a_formula_in_a_cart_is_told_in_order_and_a_wrong_one_by_its_place(written):
+    two = "cart: {Pumpkin Seeds: 2}"
+    rows = list(corpus_rows(files=[written(two, 'cart: {Pumpkin Seeds: "4*3+1"}')]))
+    assert '["Pumpkin Seeds","3*4+1"]' in rows[1]["messages"][-7]["content"]
+    with pytest.raises(HaggleError, match="'3\\*0' is none of: a\\*b") as refused:
+        list(corpus_rows(files=[written(two, 'cart: {Pumpkin Seeds: "3*0"}')]))
+    assert "dialogues.1.turns.1.cart.Pumpkin Seeds" in str(refused.value)
+
+
 def test_a_file_of_ones_own_becomes_rows(written):
     rows = list(corpus_rows(files=[written()]))
     assert [row["id"] for row in rows] == ["corpus-odd-001", "corpus-odd-002"]

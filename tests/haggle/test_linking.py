@@ -185,7 +185,17 @@ def test_a_word_of_size_tells_two_of_a_kind_apart(said, read):
 def test_a_word_of_size_is_looked_up_among_what_was_shown():
     shown = ("Small Air Tank", "Large Air Tank")
     assert Linker(TANKS).link("big one", TANKS, (), shown) == "big one {Large Air Tank}"
-    assert Linker(TANKS).link("big deal", TANKS, (), shown) == "big deal"
+    assert Linker(TANKS).link("the big, ta", TANKS, (), shown) == "the big {Large Air Tank}, ta"
+    assert Linker(TANKS).link("large", TANKS, (), shown) == "large {Large Air Tank}"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["big deal", "great!", "yes, grand.", "huge, thanks", "tiny!", "a little, yes", "is big."],
+)
+def test_a_remark_of_size_names_nothing(said):
+    shown = ("Small Air Tank", "Large Air Tank")
+    assert Linker(TANKS).link(said, TANKS, (), shown) == said
 
 
 def test_the_cheaper_and_the_second_are_looked_up_among_what_was_shown():
@@ -260,6 +270,7 @@ def test_spoken_numbers_are_told_in_digits(said, read):
         ("fifteen gold for the kettle", "fifteen {15} gold for the kettle {Copper Kettle}"),
         ("kettle - 40 gold", "kettle {Copper Kettle} - 40 gold"),
         ("kettle, 40.", "kettle {Copper Kettle}, 40."),
+        ("I pay for the kettle 9.", "I pay for the kettle {Copper Kettle} 9."),
         ("kettle 9?", "kettle {Copper Kettle} 9?"),
         ("the copper one", "the copper {Copper Kettle} one"),
         ("kettle 60 -> 30", "kettle {Copper Kettle} 60 -> 30"),
