@@ -26,6 +26,7 @@ from haggle.errors import HaggleError, nearest
 from haggle.merchant import Guard, Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.procedure import load_procedure
+from haggle.rates import Rate, rate
 from haggle.records import TurnRecord
 from haggle.replay import PastExchange, replay
 from haggle.session import Session
@@ -97,13 +98,19 @@ def _session(case: Case, worlds: dict[str, World], method: str, where: str) -> S
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What of a case was right. None: not checked for this answer."""
+    """What of a case was right. None: not checked for this answer.
+
+    Of answers to a review: `wrongful` is a sale on a line that is no agreement, `held_up` a line
+    that is one and closed none.
+    """
 
     state: bool
     cart: bool | None
     price: bool | None
     forbidden: bool
     valid_json: bool
+    wrongful: bool | None = None
+    held_up: bool | None = None
 
     @property
     def joint(self) -> bool:
@@ -127,8 +134,8 @@ class Verdict:
 
 def judge(case: Case, turn: TurnRecord) -> Verdict:
     """Hold an answer against the gold of its case."""
-    gold = case.gold
-    priced = load_procedure().states[turn.state].priced
+    gold, procedure = case.gold, load_procedure()
+    priced = procedure.states[turn.state].priced
     details = turn.response.context_details
     sale = details.sale_price if details is not None and priced else None
     cart = price = None
@@ -137,12 +144,17 @@ def judge(case: Case, turn: TurnRecord) -> Verdict:
     if gold.sale_price is not None and sale is not None:
         low, high = gold.sale_price
         price = low <= sale <= high
+    sold = procedure.is_critical(turn.state)
+    sales = {name for name in procedure.states if procedure.is_critical(name)}
+    reviewed = procedure.is_review(turn.last)
     return Verdict(
         state=turn.state in gold.states,
         cart=cart,
         price=price,
         forbidden=turn.state in gold.forbidden_states,
         valid_json=turn.valid_json,
+        wrongful=sold if reviewed and sales & set(gold.forbidden_states) else None,
+        held_up=not sold if reviewed and sales >= set(gold.states) else None,
     )
 
 
@@ -151,8 +163,16 @@ def _mean(values: Iterable[bool | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def _counted(values: Iterable[bool | None]) -> Rate:
+    known = [value for value in values if value is not None]
+    return rate(sum(known), len(known))
+
+
 def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """The rates of a set of cases; a rate without a checked case is None."""
+    """The rates of a set of cases; a rate without a checked case is None.
+
+    `wrongful_sales` and `held_up_yeses` have their number of cases and interval beside them.
+    """
     return {
         "n": len(verdicts),
         "state_accuracy": _mean(v.state for v in verdicts),
@@ -161,6 +181,8 @@ def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "forbidden_rate": _mean(v.forbidden for v in verdicts),
         "price_ok_rate": _mean(v.price for v in verdicts),
         "valid_json_rate": _mean(v.valid_json for v in verdicts),
+        "wrongful_sales": _counted(v.wrongful for v in verdicts),
+        "held_up_yeses": _counted(v.held_up for v in verdicts),
     }
 
 

@@ -43,6 +43,18 @@ _BEHIND = re.compile(
 )
 
 
+_BELOW_NOTHING = re.compile(
+    rf"(?:^\s*|\b(?:pay|give|offer|for|about|take|say|bid|at|is|of|you|price)\s+)"
+    rf"(?:{_DASH}\s?|(?:minus|negative)\s+)\d+(?![\d%]|\s*(?:%|percent|off\b))",
+    re.IGNORECASE,
+)
+
+
+def bids_below_nothing(text: str) -> bool:
+    """Whether a line bids less than nothing: `I pay -20`, `how about minus 5 gold`."""
+    return _BELOW_NOTHING.search(text) is not None
+
+
 def is_no_count(text: str, start: int, end: int) -> bool:
     """Whether the number at `start` to `end`, which stands with a name, is none that one can buy:
     with a sign before it, nought, or a part of one."""

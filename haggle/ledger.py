@@ -14,9 +14,10 @@ Cart = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something code changed in what was asked, to be said: capped at stock, not sold, sold out."""
+    """Something code changed in what was asked, to be said: capped at stock, not sold, sold out, in
+    a number that nobody can buy."""
 
-    kind: Literal["capped", "not_sold", "sold_out"]
+    kind: Literal["capped", "not_sold", "sold_out", "impossible"]
     name: str
     left: int = 0
 
@@ -94,7 +95,8 @@ def counter_offer(world: World, cart: Cart, current: float, bid: Bid) -> float:
     """The merchant's answer to a bid: never below the floor, never above the current price.
 
     A bid at or above the floor is met half-way first and accepted when it is close; without a
-    number the price gives way by one step of the list price.
+    number the price gives way by one step of the list price. One below nothing, or absurdly low
+    (`Haggling.least_bid`), moves nothing.
     """
     haggling: Haggling = world.merchant.haggling
     floor = min(floor_price(world, cart), current)
@@ -102,7 +104,7 @@ def counter_offer(world: World, cart: Cart, current: float, bid: Bid) -> float:
     wanted = bid_amount(bid, current, sum(cart.values()))
     if wanted is None:
         return max(floor, _round_up(current - step)) if haggling.max_discount else current
-    if wanted >= current:
+    if wanted >= current or wanted <= 0 or wanted < haggling.least_bid * current:
         return current
     if wanted >= floor and current - wanted <= step:
         return wanted

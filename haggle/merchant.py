@@ -5,15 +5,16 @@ Data generation, evaluation, the terminal chat and every server call it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from haggle import checks, placeholders
-from haggle.consent import withholds
-from haggle.edits import carried_out, held
 from haggle.engine import Engine, Generation, GenerationRequest
 from haggle.errors import HaggleError, nearest
+from haggle.guard import Guard as StateGuard
+from haggle.guard import Ruling
+from haggle.lines import lines
 from haggle.procedure import State
 from haggle.records import TurnRecord, Usage
 from haggle.resolve import Resolved, degraded, resolve, safe_line
@@ -104,15 +105,17 @@ class Merchant:
         """
         last = session.last
         proposal: Proposal | None = None
+        ruling: Ruling | None = None
         try:
             proposal = decode(session.method.wire, answer.text, session.procedure)
         except WireError:
             resolved, proposed_failed = degraded(session, "unreadable"), ["format"]
         else:
-            resolved, proposed_failed = self._resolve(session, utterance, proposal)
+            resolved, proposed_failed, ruling = self._resolve(session, utterance, proposal)
             if answer.finish_reason == "length" and self.guard == "state":
                 resolved = safe_line(session, resolved)
         failed = _failures(session, resolved)
+        withheld = ruling.withheld if ruling else None
         record = TurnRecord(
             player=writable(utterance),
             raw=writable(answer.text),
@@ -132,110 +135,72 @@ class Merchant:
             failed=failed,
             proposed_failed=proposed_failed or failed,
             interventions=list(resolved.interventions),
+            withheld=withheld.reason if withheld else "",
+            withheld_words=writable(withheld.words) if withheld else "",
         )
         session.record(utterance, answer_text(session, resolved.proposal, resolved.response))
         session.settle(record.state, resolved.cart, resolved.sale_price)
+        session.last_line = ruling.line if ruling else ""
+        if ruling is not None and ruling.withdraws:
+            session.review = None
         if resolved.shown:
             session.shown = resolved.shown
         return record
 
     def _resolve(
         self, session: Session, utterance: str, proposal: Proposal
-    ) -> tuple[Resolved, list[str]]:
-        """The resolved turn, and the checks the proposal failed that had to be repaired."""
+    ) -> tuple[Resolved, list[str], Ruling | None]:
+        """The resolved turn, the checks that the proposal failed and had to be repaired, and how
+        the guard ruled."""
         if self.guard != "state":
-            return resolve(session, proposal, guarded=False), []
-        repaired: list[str] = []
-        if proposal.last != session.last:
-            repaired.append("inference")
-            proposal = replace(proposal, last=session.last)
-        reason = self._illegal(session, proposal, utterance)
-        if reason:
-            repaired.append(reason)
-            demoted = _demoted(session, proposal)
-            if demoted is None:
-                return degraded(session, reason), repaired
-            resolved = resolve(session, demoted, guarded=True)
-            resolved = replace(resolved, interventions=(*resolved.interventions, reason))
-            return safe_line(session, resolved), repaired
-        countable = proposal if self.trusted else _countable(session, proposal, utterance)
-        resolved = resolve(session, countable, guarded=True)
-        if countable is not proposal:
-            repaired.append("quantity")
-            resolved = replace(resolved, interventions=(*resolved.interventions, "quantity"))
-        if "numbers" in _failures(session, resolved):
-            repaired.append("numbers")
+            return resolve(session, proposal, guarded=False), [], None
+        ruling = StateGuard(session, utterance, self.trusted).rule(proposal)
+        repaired = list(ruling.reasons)
+        if ruling.proposal is None:
+            return degraded(session, ruling.reasons[-1]), repaired, ruling
+        resolved = resolve(session, ruling.proposal, guarded=True, impossible=ruling.impossible)
+        told = tuple(reason for reason in ruling.reasons if reason != "inference")
+        resolved = replace(resolved, interventions=(*resolved.interventions, *told))
+        if ruling.line:
+            resolved = safe_line(session, resolved, ruling.line)
+            return replace(resolved, quoted=ruling.quoted), repaired, ruling
+        problem = _problem(session, resolved, proposal, self.trusted)
+        if problem:
+            repaired.append(problem)
             resolved = safe_line(session, resolved)
-        elif _reviews(session, resolved) and not checks.review_complete(
-            session.world, resolved.response
-        ):
-            repaired.append("review")
-            resolved = safe_line(session, resolved)
-        elif placeholders.repeated(proposal.say):  # "620 gold for 620 gold"
-            repaired.append("repetition")
-            resolved = safe_line(session, resolved)
-        return resolved, repaired
-
-    def _illegal(self, session: Session, proposal: Proposal, utterance: str) -> str:
-        """Why the guard refuses the proposed state; empty when it does not."""
-        if proposal.state not in session.legal_states():
-            return "transition"
-        critical = any(c.state == proposal.state for c in session.procedure.critical)
-        price = session.sale_price
-        if not critical or price is None:
-            return ""
-        if checks.contradicts_terms(utterance, session.cart, price):
-            return "other_terms"
-        if self.trusted:
-            return ""
-        if session.named(utterance) - session.cart.keys():
-            return "other_terms"
-        return "withheld" if withholds(utterance, price) else ""
+        return resolved, repaired, ruling
 
 
-def _countable(session: Session, proposal: Proposal, utterance: str) -> Proposal:
-    """The proposal without new goods that the line wants minus three or half a piece of; the cart
-    as it is where nothing else was proposed."""
-    if session.procedure.state(proposal.state).payload != "cart":
-        return proposal
-    refused = session.uncountable(utterance)
-    lines = carried_out(session, proposal)
-    kept = tuple((name, number) for name, number in lines if not _means(session, name, refused))
-    if len(kept) == len(lines):
-        return proposal
-    return replace(proposal, cart=kept or tuple(held(session).items()), change=None)
-
-
-def _means(session: Session, name: str, item_ids: Collection[str]) -> bool:
-    """Whether a name as a model wrote it is that of one of these items."""
-    item = session.world.recognise(name)
-    return item is not None and item.item_id in item_ids
-
-
-def _reviews(session: Session, resolved: Resolved) -> bool:
-    """Whether the answer is the review that a critical state needs."""
-    return any(resolved.proposal.state in c.only_after for c in session.procedure.critical)
+def _problem(session: Session, resolved: Resolved, proposal: Proposal, trusted: bool) -> str:
+    """What is wrong with the line of a turn that may stand otherwise; empty where nothing is."""
+    if "numbers" in _failures(session, resolved):
+        return "numbers"
+    procedure, state = session.procedure, resolved.proposal.state
+    said = resolved.response
+    if procedure.is_review(state):
+        if not checks.review_complete(session.world, said):
+            return "review"
+    elif (
+        resolved.cart
+        and not (trusted or procedure.is_critical(state))
+        and checks.says_concluded(said.npc_dialogue, lines().concluded)
+    ):
+        return "concluded"
+    return "repetition" if placeholders.repeated(proposal.say) else ""  # "620 gold for 620 gold"
 
 
 def _failures(session: Session, resolved: Resolved) -> list[str]:
+    said = resolved.response
+    if resolved.quoted:
+        own = said.npc_dialogue.replace(f"'{resolved.quoted}'", "")
+        said = said.model_copy(update={"npc_dialogue": own})
     return checks.failures(
         session.world,
         session.procedure,
         session.last,
-        resolved.response,
+        said,
         resolved.extra_numbers,
     )
-
-
-def _demoted(session: Session, proposal: Proposal) -> Proposal | None:
-    """The mandatory state before a critical one, where it is legal: review instead of commit."""
-    legal = session.legal_states()
-    for critical in session.procedure.critical:
-        if critical.state == proposal.state:
-            for name in critical.only_after:
-                if name in legal:
-                    return replace(proposal, state=name)
-    return None
 
 
 def _shape(name: str, state: State, changes: bool) -> StateShape:

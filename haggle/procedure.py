@@ -95,6 +95,25 @@ class Procedure(Record):
         """Whether entering `new` from `last` skips a mandatory state."""
         return any(c.state == new and last not in c.only_after for c in self.critical)
 
+    def is_critical(self, state: str) -> bool:
+        """Whether a state may be entered only after a mandatory one: nothing undoes it."""
+        return any(c.state == state for c in self.critical)
+
+    def mandatory(self, state: str) -> list[str]:
+        """The states one of which a critical state needs before it: the review of a sale."""
+        return [name for c in self.critical if c.state == state for name in c.only_after]
+
+    def is_review(self, state: str) -> bool:
+        """Whether a state is the mandatory one before a critical state."""
+        return any(state in c.only_after for c in self.critical)
+
+    def after_review(self, review: str) -> str:
+        """The critical state that a review leads to. Raises HaggleError for no review."""
+        for c in self.critical:
+            if review in c.only_after:
+                return c.state
+        raise HaggleError(f"{review!r} is no review", where=self.name)
+
     def legal(self, last: str, has_cart: bool) -> list[str]:
         """States that may follow `last`, given whether the cart holds anything."""
         return [

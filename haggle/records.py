@@ -28,7 +28,8 @@ class TurnRecord(Record):
     model itself chose ("" when its text could not be read). `act`, `goal_state` and `goal_cart`
     and `goal_price` are the scripted player's hidden truth. `failed` names checks that the answer
     given fails, `proposed_failed` those that the model's proposal failed, `interventions` what code
-    changed to make it safe.
+    changed to make it safe. `withheld` is why a sale stays open (`question`, `number`, `renewed`)
+    and `withheld_words` the player's words that say so.
     """
 
     player: str
@@ -49,6 +50,8 @@ class TurnRecord(Record):
     failed: list[str] = []
     proposed_failed: list[str] = []
     interventions: list[str] = []
+    withheld: str = ""
+    withheld_words: str = ""
 
 
 class Dialogue(Record):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 
 from haggle import checks, placeholders
-from haggle.config import Record, load_config
 from haggle.edits import carried_out
 from haggle.ledger import (
     Cart,
@@ -20,25 +17,13 @@ from haggle.ledger import (
     speak_prices,
     total,
 )
+from haggle.lines import lines
 from haggle.response import ContextDetails, ItemLine, MerchantResponse
 from haggle.session import Session
 from haggle.wire import MAX_SHOWN, Proposal
 from haggle.world import Item, World, listed, money
 
 MAX_NAMED = 80  # as long as an item's name may be
-
-
-class Lines(Record):
-    """Safe lines by state, and the notes that code adds to a line."""
-
-    safe: dict[str, str]
-    notes: dict[str, str]
-
-
-@cache
-def lines() -> Lines:
-    """The lines of `haggle/lines.yaml`."""
-    return load_config(Path(__file__).parent / "lines.yaml", Lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +37,7 @@ class Resolved:
     shown: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     interventions: tuple[str, ...] = ()
+    quoted: str = ""  # words of the player that the line repeats: no numbers of the merchant's
 
     @property
     def extra_numbers(self) -> tuple[float, ...]:
@@ -60,8 +46,11 @@ class Resolved:
         return (*left, *(n for note in self.notes for n in checks.numbers_in(note.name)))
 
 
-def resolve(session: Session, proposal: Proposal, *, guarded: bool) -> Resolved:
-    """Resolve a proposal against the ledger.
+def resolve(
+    session: Session, proposal: Proposal, *, guarded: bool, impossible: Sequence[str] = ()
+) -> Resolved:
+    """Resolve a proposal against the ledger. `impossible` names goods that were left out for their
+    number.
 
     Compact answers never state numbers, so code decides them whatever the guard. Full answers are
     taken at their word unless `guarded`, when items and totals come from the ledger as well.
@@ -76,6 +65,7 @@ def resolve(session: Session, proposal: Proposal, *, guarded: bool) -> Resolved:
     interventions: list[str] = []
     if state.payload == "cart":
         asked, notes = resolve_cart(world, carried_out(session, proposal))
+        notes += tuple(Note("impossible", name) for name in impossible)
         if asked or not notes:
             if asked != cart:
                 sale_price = total(world, asked) if asked else None
@@ -165,9 +155,11 @@ def _spoken(proposal: Proposal, values: dict[str, str], trading: bool, safe: str
     return placeholders.fill(text, values)
 
 
-def safe_line(session: Session, resolved: Resolved) -> Resolved:
-    """The same turn, said in a line that is known to be true."""
-    proposal = replace(resolved.proposal, say=lines().safe[resolved.proposal.state])
+def safe_line(session: Session, resolved: Resolved, line: str = "") -> Resolved:
+    """The same turn, said in a line of code's own, which is known to be true: `line`, or the one
+    that is safe in this state."""
+    said = line or lines().safe[resolved.proposal.state]
+    proposal = replace(resolved.proposal, say=said)
     details = resolved.response.context_details
     shown = [session.world.by_id[line.item_id] for line in details.items] if details else []
     return finish(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from haggle.chat_template import neutralise_markup
 from haggle.engine import Message
@@ -20,6 +22,9 @@ from haggle.prompting import (
 from haggle.response import MerchantResponse
 from haggle.wire import Proposal, encode_compact, to_json
 from haggle.world import World, plain_number
+
+if TYPE_CHECKING:
+    from haggle.records import TurnRecord
 
 MAX_EXCHANGES = 12
 
@@ -41,9 +46,19 @@ class Sale:
     price: float
 
 
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Terms that were read out, to be confirmed. A new review has a new id."""
+
+    id: str
+    items: Cart
+    price: float
+
+
 @dataclass
 class Session:
-    """A dialogue under way. `last` is the true tracked state, `cart` and `sale_price` the ledger.
+    """A dialogue under way. `last` is the true tracked state, `cart` and `sale_price` the ledger,
+    `review` the terms on the table, `last_line` what code said last of its own.
 
     `sale_price` is the total agreed so far, None without a cart; `shown` are the names shown last.
     Sold stock leaves the world.
@@ -59,6 +74,8 @@ class Session:
     shown: tuple[str, ...] = ()
     exchanges: list[Exchange] = field(default_factory=list)
     sales: list[Sale] = field(default_factory=list)
+    review: Review | None = None
+    last_line: str = ""
 
     def __post_init__(self) -> None:
         self._rendered: tuple[World, str] | None = None
@@ -89,6 +106,11 @@ class Session:
     def ended(self) -> bool:
         """Whether the merchant has closed the conversation: its state begins the dialogue anew."""
         return bool(self.state) and self.procedure.state(self.state).resets
+
+    @property
+    def review_is_fresh(self) -> bool:
+        """Whether the review on the table is what the merchant said last."""
+        return self.review is not None and self.procedure.is_review(self.state)
 
     def legal_states(self) -> list[str]:
         """States the next answer may enter."""
@@ -168,6 +190,25 @@ class Session:
             self.sale_price = total(self.world, self.cart)
         self.last = self.procedure.track(self.last, new)
         self.state = new
+        self._lay_review()
+
+    def _lay_review(self) -> None:
+        """A review puts its terms on the table; they lie there until cart or price change."""
+        price = self.sale_price
+        if price is not None and self.procedure.is_review(self.state):
+            self.review = Review(secrets.token_urlsafe(6), dict(self.cart), price)
+        elif self.review and (self.cart, price) != (self.review.items, self.review.price):
+            self.review = None
+
+    def confirm(self, review_id: str) -> TurnRecord:
+        """Close the sale of the review on the table: the game's own call, whatever was said.
+
+        Raises HaggleError when there is no such review: none was made, it was turned down, its id
+        is another one's, or the cart has changed since.
+        """
+        from haggle.confirm import confirmed
+
+        return confirmed(self, review_id)
 
 
 def without_stock(world: World, sold: Cart) -> World:
@@ -183,6 +224,7 @@ def without_stock(world: World, sold: Cart) -> World:
         merchant=world.merchant,
         currency=world.currency,
         situation=world.situation,
+        confirmation=world.confirmation,
         items=items,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 import inflection
 from pydantic import AfterValidator, Field, model_validator
@@ -51,10 +51,12 @@ class Item(Record):
 
 
 class Haggling(Record):
-    """How far the merchant goes: `max_discount` of the list price, in steps of `step`."""
+    """How far the merchant goes: `max_discount` of the list price, in steps of `step`. A bid below
+    `least_bid` of the price on the table is no bid: the price stays."""
 
     max_discount: Annotated[float, Field(ge=0, lt=1)] = 0.15
     step: Annotated[float, Field(gt=0, le=1)] = 0.05
+    least_bid: Annotated[float, Field(ge=0, lt=1)] = 1 / 3
 
 
 class MerchantInfo(Record):
@@ -73,13 +75,21 @@ class Situation(Record):
     background: Text = "A traveller has come in."
 
 
+Confirmation = Literal["spoken", "explicit"]
+
+
 class World(Record):
-    """A shop (ASTP, Game World Data): every item known here, some of them for sale."""
+    """A shop (ASTP, Game World Data): every item known here, some of them for sale.
+
+    `confirmation` says what closes a sale with the guard at `state`: words that agree to the
+    review, or (`explicit`) only the game's own `Session.confirm`.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=80)]
     merchant: MerchantInfo
     currency: Annotated[Name, Field(max_length=30)]
     situation: Situation = Situation()
+    confirmation: Confirmation = "spoken"
     items: Annotated[list[Item], Field(min_length=1)]
 
     @model_validator(mode="after")

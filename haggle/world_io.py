@@ -6,16 +6,18 @@ import csv
 import io
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from haggle.config import explain, named_config, read_mapping, read_text
 from haggle.errors import HaggleError, nearest
-from haggle.world import World
+from haggle.world import Confirmation, World
 
 COLUMNS = ("item_id", "item_name", "price", "quantity", "plural")
-CSV_META = ("name", "currency", "merchant", "persona", "location", "time", "background")
+CSV_META = (
+    "name", "currency", "confirmation", "merchant", "persona", "location", "time", "background",
+)  # fmt: skip
 
 
 def load_world(path: str | Path) -> World:
@@ -23,7 +25,8 @@ def load_world(path: str | Path) -> World:
 
     A CSV has one item a row (columns item_id, item_name, price, quantity; empty price and quantity
     for what is not sold) and may open with comment rows `# currency: gold` giving name, currency,
-    merchant, persona, location, time, background. Raises HaggleError naming file, field and row.
+    confirmation, merchant, persona, location, time, background. Raises HaggleError naming file,
+    field and row.
     """
     path = Path(path)
     if path.suffix.lower() == ".csv":
@@ -47,6 +50,18 @@ def load_world(path: str | Path) -> World:
 def named_world(name: str) -> World:
     """A shipped world by name, or a world file by path."""
     return load_world(named_config("worlds", name))
+
+
+def with_confirmation(world: World, confirmation: str | None) -> World:
+    """The world with another way to confirm sales; as it is with None. Raises HaggleError for an
+    unknown one."""
+    if confirmation is None:
+        return world
+    for known in get_args(Confirmation):
+        if known == confirmation:
+            return world.model_copy(update={"confirmation": known})
+    hint = nearest(confirmation, get_args(Confirmation))
+    raise HaggleError(f"unknown confirmation {confirmation!r}", where="confirmation", hint=hint)
 
 
 def load_worlds(directory: str | Path) -> dict[str, World]:
@@ -135,4 +150,6 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
         "situation": {k: meta[k] for k in ("location", "time", "background") if k in meta},
         "items": items,
     }
+    if "confirmation" in meta:
+        world["confirmation"] = meta["confirmation"]
     return world, rows

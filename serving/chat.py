@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from haggle.engine import Engine
+from haggle.errors import HaggleError
 from haggle.merchant import Guard, Merchant
 from haggle.methods import DEFAULT_METHOD, get_method
 from haggle.records import TurnRecord
@@ -81,6 +82,8 @@ def status(turn: TurnRecord, session: Session, seconds: float) -> str:
     cart = ", ".join(f"{n} x {session.world.by_id[i].item_name}" for i, n in turn.cart.items())
     price = f" = {money(session.sale_price)} {session.world.currency}" if session.sale_price else ""
     repaired = f"  [repaired: {', '.join(turn.interventions)}]" if turn.interventions else ""
+    if turn.withheld_words:
+        repaired += f"  [{turn.withheld}: {turn.withheld_words!r}]"
     tokens = f"{turn.usage.completion_tokens} tokens" if turn.usage.completion_tokens else ""
     held = f"cart: {cart}{price}" if cart else "cart: empty"
     return (
@@ -101,7 +104,8 @@ def chat(
     session = Session(world, method=get_method(method))
     merchant = Merchant(engine, guard)
     console.print(shop_table(world))
-    about = f"{engine.name}, {engine.model}, guard {guard}. /shop lists, /quit leaves."
+    about = f"{engine.name}, {engine.model}, guard {guard}. "
+    about += "/shop lists, /confirm buys what was reviewed, /quit leaves."
     console.print(Text(about, "dim"))
     warm = getattr(engine, "warm", None)
     if warm is not None:
@@ -120,6 +124,9 @@ def chat(
         if text.strip() == "/shop":
             console.print(shop_table(session.world))
             continue
+        if text.strip() == "/confirm":
+            confirm(session, console)
+            continue
         say_turn(merchant, session, text, console)
         if session.ended:
             break
@@ -128,6 +135,18 @@ def chat(
         paid = f"{bought} for {money(sale.price)} {world.currency}"
         console.print(Text.assemble(("bought:", "green"), f" {paid}"), soft_wrap=True)
     return session
+
+
+def confirm(session: Session, console: Console) -> None:
+    """Close the sale of the review on the table, or say why there is none."""
+    try:
+        turn = session.confirm(session.review.id if session.review else "")
+    except HaggleError as error:
+        console.print(Text(f"{error.message}: {error.hint}", "dim"), soft_wrap=True)
+        return
+    name = Text.assemble((session.world.merchant.name, "bold yellow"), " > ")
+    console.print(name + Text(turn.response.npc_dialogue), soft_wrap=True)
+    console.print(Text(status(turn, session, 0.0), "dim"), soft_wrap=True)
 
 
 def say_turn(merchant: Merchant, session: Session, text: str, console: Console) -> TurnRecord:

@@ -34,6 +34,7 @@ from haggle.response import ItemLine, MerchantResponse
 from haggle.session import Session
 from haggle.storage import dumps
 from haggle.world import World
+from haggle.world_io import with_confirmation
 from serving.chat import spoken_turn
 from serving.http_sessions import Refused, Sessions
 
@@ -53,6 +54,19 @@ class Line(Record):
     stream: bool = False
 
 
+class Confirmation(Record):
+    """The id of the review on the table, which closes its sale."""
+
+    review: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class Withheld(Record):
+    """Why a sale stays open, and the words of the player that say so."""
+
+    reason: str
+    words: str
+
+
 class Sold(Record):
     """A sale that was confirmed, and its total."""
 
@@ -63,7 +77,7 @@ class Sold(Record):
 class Visit(Record):
     """Where a session stands: the true state, the cart with its total, sales, what is left.
 
-    Prices of lines are those of one piece.
+    Prices of lines are those of one piece. `review` is the id of the review on the table.
     """
 
     session: str
@@ -76,13 +90,15 @@ class Visit(Record):
     sales: list[Sold]
     shelf: list[ItemLine]
     ended: bool
+    review: str | None
 
 
 class Answer(Record):
     """A turn: the line to show, what it did, and the merchant's whole response (ASTP, Listing 1).
 
-    `sale` is the sale that this turn confirmed. `interventions` names what code changed to make
-    the model's answer safe.
+    `sale` is the sale that this turn confirmed. `review` is the id of the review on the table, for
+    `POST .../confirm`; `withheld` says why a sale stays open. `interventions` names what code
+    changed to make the model's answer safe.
     """
 
     say: str
@@ -93,6 +109,8 @@ class Answer(Record):
     sale: Sold | None
     ended: bool
     seconds: float
+    review: str | None
+    withheld: Withheld | None
     interventions: list[str]
     response: MerchantResponse
 
@@ -105,11 +123,13 @@ def make_app(
     method: str = DEFAULT_METHOD,
     most: int = 1000,
     idle: float = 3600.0,
+    confirmation: str | None = None,
     api_key: str | None = None,
     origins: tuple[str, ...] = (),
 ) -> FastAPI:
     """The application. `worlds` are the shops served by name, the first where none is asked for;
-    `origins` the web pages whose scripts may call it."""
+    `confirmation` what closes a sale in all of them, where it is not left to each; `origins` the
+    web pages whose scripts may call it."""
     sessions = Sessions(most, idle)
     merchant = Merchant(engine, guard)
 
@@ -149,7 +169,8 @@ def make_app(
     @app.post("/sessions", status_code=status.HTTP_201_CREATED, dependencies=guarded)
     def open_session(opening: Opening) -> Visit:
         """Open a session in a shop."""
-        session = Session(_world(opening, worlds), method=get_method(method))
+        shop = with_confirmation(_world(opening, worlds), confirmation)
+        session = Session(shop, method=get_method(method))
         number = sessions.open(session)
         warm = getattr(engine, "warm", None)
         if warm is not None:
@@ -175,6 +196,19 @@ def make_app(
         with sessions.talking(number) as session:
             started, before = time.perf_counter(), len(session.sales)
             turn = merchant.reply(session, line.text)
+            return _answer(session, turn, before, time.perf_counter() - started)
+
+    @app.post("/sessions/{number}/confirm", response_model=Answer, dependencies=guarded)
+    def confirm(number: str, confirmation: Confirmation) -> Any:
+        """Close the sale of the review on the table, whatever was said; 409 for another id."""
+        with sessions.talking(number) as session:
+            started, before = time.perf_counter(), len(session.sales)
+            try:
+                turn = session.confirm(confirmation.review)
+            except HaggleError as error:
+                raise Refused(
+                    status.HTTP_409_CONFLICT, error.message, error.where, error.hint
+                ) from error
             return _answer(session, turn, before, time.perf_counter() - started)
 
     return app
@@ -269,6 +303,7 @@ def _visit(number: str, session: Session) -> Visit:
         sales=[_sold(session, at) for at in range(len(session.sales))],
         shelf=_shelf(world),
         ended=session.ended,
+        review=session.review.id if session.review else None,
     )
 
 
@@ -282,6 +317,10 @@ def _answer(session: Session, turn: TurnRecord, before: int, seconds: float) -> 
         sale=_sold(session, -1) if len(session.sales) > before else None,
         ended=session.ended,
         seconds=round(seconds, 3),
+        review=session.review.id if session.review else None,
+        withheld=Withheld(reason=turn.withheld, words=turn.withheld_words)
+        if turn.withheld
+        else None,
         interventions=turn.interventions,
         response=turn.response,
     )

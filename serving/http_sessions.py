@@ -120,6 +120,8 @@ class Sessions:
                 raise _busy(number)
             try:
                 yield held.session
+            except Refused:
+                raise
             except HaggleError as error:
                 raise Refused(
                     HTTPStatus.SERVICE_UNAVAILABLE, error.message, error.where, error.hint

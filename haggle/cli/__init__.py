@@ -16,7 +16,7 @@ from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
-from haggle.cli.options import Engine, Gguf, Guard, Method, Quiet
+from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.turns import turns
@@ -96,14 +96,17 @@ def chat(
     guard: Guard = "state",
     gguf: Gguf = None,
     method: Method = "astp-compact",
+    confirmation: Confirmation = None,
 ) -> None:
     """Talk to a merchant in the terminal."""
-    from haggle.world_io import named_world
+    from haggle.world_io import named_world, with_confirmation
     from serving.chat import chat as run
 
     level = check_level(guard, method)
     with located("--world"):
         shop = named_world(world)
+    with located("--confirmation"):
+        shop = with_confirmation(shop, confirmation)
     loaded = open_engine(engine, gguf)
     try:
         run(shop, loaded, level, method=method)

@@ -15,6 +15,13 @@ Engine = Annotated[
 Guard = Annotated[str, typer.Option("--guard", help="off, schema or state.")]
 Gguf = Annotated[Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")]
 Method = Annotated[str, typer.Option(help="Prompting method.")]
+Confirmation = Annotated[
+    str | None,
+    typer.Option(
+        "--confirmation",
+        help="What closes a sale: spoken (words) or explicit (a call of its own); else the shop's.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 Batch = Annotated[int, typer.Option(min=1, help="Turns at once.")]
 WeightsEngine = Annotated[

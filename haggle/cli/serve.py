@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from haggle.cli.options import Engine, Gguf, Guard, Method
+from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method
 from haggle.errors import HaggleError, install_hint
 
 
@@ -19,6 +19,7 @@ def serve(
     guard: Guard = "state",
     gguf: Gguf = None,
     method: Method = "astp-compact",
+    confirmation: Confirmation = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     max_sessions: Annotated[
@@ -37,7 +38,7 @@ def serve(
 ) -> None:
     """Serve merchants over HTTP: sessions, turns (whole or streamed), documentation at /docs."""
     from haggle.cli import check_level, located, open_engine
-    from haggle.world_io import named_world
+    from haggle.world_io import named_world, with_confirmation
 
     try:
         import uvicorn
@@ -53,7 +54,8 @@ def serve(
     level = check_level(guard, method)
     with located("--world"):
         shops = [named_world(name) for name in world or ["frontier_shop"]]
-    worlds = {shop.name: shop for shop in shops}
+    with located("--confirmation"):
+        worlds = {shop.name: with_confirmation(shop, confirmation) for shop in shops}
     if len(worlds) < len(shops):
         raise HaggleError("two shops have the same name", where="--world")
     key = read_key(api_key_env, "--api-key-env")
@@ -62,7 +64,7 @@ def serve(
     try:
         app = make_app(
             loaded, worlds, level, method=method, most=max_sessions, idle=60 * idle_minutes,
-            api_key=key, origins=tuple(allow_origin or ()),
+            confirmation=confirmation, api_key=key, origins=tuple(allow_origin or ()),
         )  # fmt: skip
         typer.echo(f"{loaded.name}, {loaded.model}, guard {level}: {', '.join(worlds)}")
         typer.echo(f"http://{host}:{port}  (documentation: /docs; Ctrl-C stops it)")

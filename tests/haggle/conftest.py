@@ -28,10 +28,11 @@ class Visit:
         """A round in which the model writes exactly `text`."""
         return self.merchant.complete(self.session, player, Generation(text))
 
-    def turn(self, state: str, say: str = "Well.", player: str = "ok", **fields: Any) -> TurnRecord:
-        """A round in which the model proposes `state`; it reports the true last state."""
+    def turn(self, state: str, say: str = "Well.", player: str = "", **fields: Any) -> TurnRecord:
+        """A round in which the model proposes `state`; it reports the true last state. Without a
+        line of its own the player says what a state needs as evidence."""
         record = {"last": self.session.last, "state": state, **fields, "say": say}
-        return self.text(to_json(record), player)
+        return self.text(to_json(record), player or _evidence(state, fields))
 
     def offer(self, *lines: list[Any]) -> TurnRecord:
         """A round that puts these lines into the cart."""
@@ -40,6 +41,16 @@ class Visit:
     def review(self) -> TurnRecord:
         """A round that asks the player to confirm."""
         return self.turn("FINAL_CHECK", "__PRICE__ __CURRENCY__, agreed?")
+
+
+def _evidence(state: str, fields: dict[str, Any]) -> str:
+    """A plain line that says what an answer makes of it."""
+    wanted = [name for name, _ in fields.get("cart") or fields.get("change") or ()]
+    if wanted:
+        return f"just {' and '.join(wanted)} now"
+    if fields.get("cart") == []:
+        return "put it all back"
+    return {"END": "goodbye"}.get(state, "ok")
 
 
 @pytest.fixture

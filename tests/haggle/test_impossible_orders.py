@@ -39,7 +39,18 @@ def test_what_nobody_can_buy_is_not_sold(line):
 def test_the_rest_of_the_order_stands():
     turn, cart = answered("-5 ropes and 2 simple lanterns", [ROPE, 5], [LAMP, 2])
     assert cart == {LAMP: 2} and turn.state == "OFFER_SELL"
-    assert turn.response.npc_dialogue == f"2 {LAMP}s."
+    assert turn.response.npc_dialogue.startswith(f"2 {LAMP}s. Nobody can buy {ROPE}")
+
+
+@pytest.mark.parametrize(
+    ("line", "cart"),
+    [("-5 ropes", [f"?-5 {ROPE}", 1]), ("1.5 simple lanterns", ["?1.5 lanterns", 1])],
+)
+def test_an_impossible_number_is_told_as_that_and_not_as_goods_not_sold(line, cart):
+    turn, left = answered(line, cart)
+    assert left == {} and turn.failed == []
+    said = turn.response.npc_dialogue
+    assert "Nobody can buy" in said and "do not sell" not in said
 
 
 def test_what_lies_in_the_cart_may_become_less():

@@ -99,67 +99,6 @@ def test_a_sale_with_an_empty_counter_is_refused(visit):
     assert turn.state == "CASUAL" and "transition" in turn.proposed_failed
 
 
-def test_small_talk_between_review_and_yes_does_not_spoil_the_sale(visit):
-    customer = visit()
-    customer.offer(["Sharp Axe", 1])
-    customer.review()
-    customer.turn("CASUAL", "Rain again.")
-    turn = customer.turn("COMMIT_SALE", "Sold.", player="yes")
-    assert turn.state == "COMMIT_SALE" and turn.last == "FINAL_CHECK" and turn.failed == []
-    assert [(s.items, s.price) for s in customer.session.sales] == [({"axe": 1}, 130)]
-
-
-@pytest.mark.parametrize(
-    ("yes", "sold"),
-    [
-        ("yes", True),
-        ("yes for 12", False),
-        ("deal, 100 gold it is", False),
-        ("ok 2 axes for 260", True),
-        ("yes, here are 300", True),
-        ("100% yes", True),
-        ("yes, and a mana potion", False),
-        ("yes, the axes", True),
-        ("yes, with the potion or the wand or whatever", False),
-    ],
-)
-def test_a_yes_to_other_terms_is_reviewed_again(visit, yes, sold):
-    customer = visit()
-    customer.offer(["Sharp Axe", 2])
-    customer.review()
-    turn = customer.turn("COMMIT_SALE", "Sold.", player=yes)
-    assert turn.state == ("COMMIT_SALE" if sold else "FINAL_CHECK")
-    assert ("other_terms" in turn.interventions) is not sold
-
-
-@pytest.mark.parametrize(
-    "said",
-    ["no", "No, thanks.", "wait", "yes but take off one", "hold on...", "I changed my mind", "maybe",
-     "is it any good?", "nah jk cancel", "don’t want it any more", "yes, but cancel it"],
-)  # fmt: skip
-def test_a_sale_is_never_closed_on_a_no(visit, said):
-    for guard in ("state", "off"):
-        customer = visit(guard)
-        customer.offer(["Sharp Axe", 2])
-        customer.review()
-        turn = customer.turn("COMMIT_SALE", "Sold.", player=said)
-        assert (turn.state == "FINAL_CHECK") is (guard == "state")
-        assert ("withheld" in turn.interventions) is (guard == "state")
-        assert bool(customer.session.sales) is (guard == "off")
-
-
-@pytest.mark.parametrize(
-    "said",
-    ["yes", "no problem, yes", "why not, deal", "Aye.", "do it", "nothing else, go ahead", "👍",
-     "that's all, wrap it up", "I know, I know. Here you go.", "notwithstanding all that, agreed"],
-)  # fmt: skip
-def test_a_yes_closes_it(visit, said):
-    customer = visit()
-    customer.offer(["Sharp Axe", 2])
-    customer.review()
-    assert customer.turn("COMMIT_SALE", "Sold.", player=said).state == "COMMIT_SALE"
-
-
 @pytest.mark.parametrize(
     ("say", "own"),
     [

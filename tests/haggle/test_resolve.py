@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from haggle.lines import lines
 from haggle.procedure import load_procedure
-from haggle.resolve import lines
 from haggle.world import Item, World
 
 
@@ -129,7 +129,7 @@ AXES = [{"item_id": "axe", "item_name": "Sharp Axe", "quantity": 2, "price": 130
 def tell(customer, record):
     from haggle.wire import to_json
 
-    return customer.text(to_json(record))
+    return customer.text(to_json(record), "two sharp axes, please")
 
 
 def test_without_guard_a_full_answer_is_taken_at_its_word_and_judged(visit):

@@ -286,6 +286,7 @@ def test_the_documentation_names_every_route():
         paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {
         "/health", "/worlds", "/sessions", "/sessions/{number}", "/sessions/{number}/turns",
+        "/sessions/{number}/confirm",
     }  # fmt: skip
 
 

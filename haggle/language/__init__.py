@@ -1,0 +1,1 @@
+"""What a player's words say: code that reads, without a model."""

@@ -1,0 +1,209 @@
+"""A grammar of phrases: templates, compiled to automata, that tile a line of words.
+
+A template is words with alternatives, options, named sets and slots:
+
+    [i|we] (accept|agree to) [the] (order|terms)      [ ] may be left out, ( | ) is one of
+    thank @you , <name>                               @you is a named set, <name> a slot
+
+A slot is filled by code: for a place in the line it says where it may end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Slot = Callable[[int], Iterable[int]]  # a place in the line -> the places where the slot may end
+
+_PART = re.compile(r"[\[\]()|]|<\w+>|[^\s\[\]()|]+")
+_CLOSING = {"(": ")", "[": "]"}
+
+
+@dataclass(eq=False, slots=True)
+class _Node:
+    """A word of a template, or the start of all: what may follow it, whose phrases end here."""
+
+    words: dict[str, list[_Node]] = field(default_factory=dict)
+    slots: dict[str, list[_Node]] = field(default_factory=dict)
+    roles: set[str] = field(default_factory=set)
+
+    def lead_to(self, word: str, node: _Node) -> None:
+        table = self.slots if _is_slot(word) else self.words
+        table.setdefault(word, []).append(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A piece of a template: where it begins and ends, and whether it may be nothing (Glushkov)."""
+
+    first: tuple[tuple[str, _Node], ...] = ()
+    last: tuple[_Node, ...] = ()
+    empty: bool = True
+
+    def then(self, other: _Piece) -> _Piece:
+        for node in self.last:
+            for word, following in other.first:
+                node.lead_to(word, following)
+        return _Piece(
+            self.first + other.first if self.empty else self.first,
+            self.last + other.last if other.empty else other.last,
+            self.empty and other.empty,
+        )
+
+    def either(self, other: _Piece) -> _Piece:
+        return _Piece(self.first + other.first, self.last + other.last, self.empty or other.empty)
+
+
+def _is_slot(word: str) -> bool:
+    return word[0] in "<@" and len(word) > 1
+
+
+class Grammar:
+    """Phrases by role. A set is a list of templates that others name as `@set`."""
+
+    def __init__(
+        self, roles: Mapping[str, Sequence[str]], sets: Mapping[str, Sequence[str]], slots: set[str]
+    ) -> None:
+        """Raises ValueError for a template that cannot be read, naming it."""
+        self._known = {f"<{name}>" for name in slots} | {f"@{name}" for name in sets}
+        self.words: set[str] = set()
+        self._root = self._start(roles)
+        self._sets = {f"@{name}": self._start({name: sets[name]}) for name in sets}
+
+    def _start(self, roles: Mapping[str, Sequence[str]]) -> _Node:
+        root = _Node()
+        for role, templates in roles.items():
+            for template in templates:
+                piece = _Parser(template, self._known, self.words).piece()
+                for word, node in piece.first:
+                    root.lead_to(word, node)
+                for node in piece.last:
+                    node.roles.add(role)
+        return root
+
+    def line(self, words: Sequence[str], slots: Mapping[str, Slot]) -> Line:
+        """A line to find phrases in; `slots` fill the places in angle brackets, by name."""
+        return Line(words, self._root, self._sets, slots)
+
+
+class Line:
+    """The phrases of a grammar in one line. What is found is remembered, place by place."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        root: _Node,
+        sets: Mapping[str, _Node],
+        slots: Mapping[str, Slot],
+    ) -> None:
+        self.words = words
+        self._root, self._sets, self._slots = root, sets, slots
+        self._found: dict[tuple[str, int], set[int]] = {}
+        self._phrases: dict[int, set[tuple[int, str]]] = {}
+
+    def phrases(self, start: int) -> set[tuple[int, str]]:
+        """The phrases that begin at a place: where each ends, and its role."""
+        if start not in self._phrases:
+            self._phrases[start] = self._walk(self._root, start)
+        return self._phrases[start]
+
+    def _walk(self, root: _Node, start: int) -> set[tuple[int, str]]:
+        found: set[tuple[int, str]] = set()
+        here = [(root, start)]
+        while here:
+            node, at = here.pop()
+            if at > start:
+                found.update((at, role) for role in node.roles)
+            if at < len(self.words):
+                here += [(then, at + 1) for then in node.words.get(self.words[at], ())]
+                for name, following in node.slots.items():
+                    here += [(then, end) for end in self._ends(name, at) for then in following]
+        return found
+
+    def _ends(self, name: str, at: int) -> set[int]:
+        """Where a slot or a set that begins at a place may end."""
+        key = (name, at)
+        if key not in self._found:
+            self._found[key] = set()  # a set that names itself ends here
+            if name in self._sets:
+                self._found[key] = {end for end, _ in self._walk(self._sets[name], at)}
+            else:
+                self._found[key] = set(self._slots[name[1:-1]](at))
+        return self._found[key]
+
+    def covers(self, start: int, end: int, wanted: str, beside: Iterable[str]) -> bool:
+        """Whether phrases of the roles `wanted` and `beside`, at least one of them `wanted`, tile
+        the words from `start` to `end` without a gap."""
+        allowed = {wanted, *beside}
+        reached = {start: False}  # a place -> whether a wanted phrase leads there
+        for at in range(start, end):
+            if at not in reached:
+                continue
+            for stop, role in self.phrases(at):
+                if stop <= end and role in allowed:
+                    reached[stop] = reached.get(stop, False) or reached[at] or role == wanted
+        return reached.get(end, False)
+
+    def tiles(self, start: int, end: int, roles: Iterable[str]) -> bool:
+        """Whether phrases of these roles tile the words from `start` to `end`."""
+        allowed = set(roles)
+        reached = {start}
+        for at in range(start, end):
+            if at in reached:
+                reached |= {s for s, role in self.phrases(at) if s <= end and role in allowed}
+        return end in reached
+
+    def holds(self, role: str) -> tuple[int, int] | None:
+        """Where the first phrase of a role stands, wherever it is; None where there is none."""
+        for at in range(len(self.words)):
+            ends = [end for end, found in self.phrases(at) if found == role]
+            if ends:
+                return at, max(ends)
+        return None
+
+
+class _Parser:
+    """Reads one template. Raises ValueError naming it."""
+
+    def __init__(self, template: str, known: Collection[str], words: set[str]) -> None:
+        self._template, self._known, self._words = template, known, words
+        self._parts = _PART.findall(template)
+        self._at = 0
+
+    def piece(self) -> _Piece:
+        """The whole template."""
+        found = self._either()
+        if self._at != len(self._parts):
+            raise ValueError(f"brackets do not pair in {self._template!r}")
+        if found.empty:
+            raise ValueError(f"{self._template!r} may be nothing at all")
+        return found
+
+    def _either(self) -> _Piece:
+        options = [_Piece()]
+        while self._at < len(self._parts) and self._parts[self._at] not in ")]":
+            part = self._parts[self._at]
+            self._at += 1
+            if part == "|":
+                options.append(_Piece())
+            else:
+                options[-1] = options[-1].then(self._part(part))
+        found = options[0]
+        for option in options[1:]:
+            found = found.either(option)
+        return found
+
+    def _part(self, part: str) -> _Piece:
+        if part in _CLOSING:
+            inside = self._either()
+            if self._parts[self._at : self._at + 1] != [_CLOSING[part]]:
+                raise ValueError(f"brackets do not pair in {self._template!r}")
+            self._at += 1
+            return inside.either(_Piece()) if part == "[" else inside
+        if not _is_slot(part):
+            self._words.add(part)
+        elif part not in self._known:
+            raise ValueError(f"unknown {part} in {self._template!r}")
+        node = _Node()
+        return _Piece(((part, node),), (node,), empty=False)

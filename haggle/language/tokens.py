@@ -1,0 +1,149 @@
+"""A line as words in canonical spelling: what people type, made comparable."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Kind = Literal["word", "number", "sign", "stop", "comma"]
+
+_TOKEN = re.compile(
+    r"(?P<number>\d+(?:[.,]\d+)*)"
+    r"|(?P<word>'?[^\W\d_]+(?:'[^\W\d_]+)*'?[0-9]?(?![^\W_]))"
+    r"|(?P<comma>[:;]-?[)d](?!\w)|<3|\^\^|[\ufe0f\U0001f3fb-\U0001f3ff]|[,:~]|\s[-–—/]+\s|[–—]|--+)"
+    r"|(?P<stop>[!;\n]+|\.(?!\.)|\.\.+)"
+    r"|(?P<sign>\S)"
+)
+_ENDINGS = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"), ("'s", "is"),
+            ("'m", "am"), ("'d", "would"))  # fmt: skip
+_SPOKEN_IN = re.compile(r"([a-z]{2,}in)'")
+_STRETCHED = re.compile(r"(.)\1{2,}")
+_APOSTROPHES = re.compile("[’´ʼ`‘]")
+LEAST_MENDED = 5  # letters of a word that may be misspelt by one
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word in canonical spelling, and where it stands in the line as it was typed."""
+
+    text: str
+    kind: Kind
+    start: int
+    end: int
+    aside: bool = False  # between asterisks or brackets: what is done, not said
+
+
+def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> list[Token]:
+    """The words, numbers and signs of a line.
+
+    `spellings` says what a word stands for; `known` are the words that need no mending. A word
+    that is not known may be one of them with letters drawn out (`yesss`), or two letters swapped.
+    """
+    plain = _APOSTROPHES.sub("'", line.casefold())
+    if len(plain) != len(line):  # a letter that casefolding spells out: places would not agree
+        plain = _APOSTROPHES.sub("'", line.lower())
+    plain = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", plain)
+    found: list[Token] = []
+    for match in _TOKEN.finditer(plain):
+        kind = match.lastgroup
+        assert kind is not None
+        start, end = match.span()
+        if kind == "word":
+            said = _canonical(match[0], spellings, known)
+            found += [Token(word, _kind(word), start, end) for word in said]
+        elif kind == "stop" and match[0].startswith(".."):
+            found.append(Token("...", "sign", start, end))
+        else:
+            found.append(Token(match[0], kind, start, end))  # type: ignore[arg-type]
+    return found
+
+
+def _kind(word: str) -> Kind:
+    return "number" if word.isdecimal() else "word"
+
+
+def _canonical(
+    typed: str, spellings: Mapping[str, str], known: Container[str], mend: bool = True
+) -> list[str]:
+    """The words that one typed word stands for."""
+    if typed in spellings:
+        return spellings[typed].split()
+    if typed in known:
+        return [typed]
+    if typed.startswith("'") or (typed.endswith("'") and not _SPOKEN_IN.fullmatch(typed)):
+        quoted = [part for part in re.split("(')", typed) if part]
+        return [w for part in quoted for w in ([part] if part == "'" else
+                _canonical(part, spellings, known))]  # fmt: skip
+    if _SPOKEN_IN.fullmatch(typed):
+        return _canonical(typed[:-1] + "g", spellings, known)
+    for ending, full in _ENDINGS:
+        if typed.endswith(ending) and len(typed) > len(ending):
+            return [*_canonical(typed.removesuffix(ending), spellings, known, False), full]
+    return _mended(typed, spellings, known) if mend else [typed]
+
+
+def _mended(typed: str, spellings: Mapping[str, str], known: Container[str]) -> list[str]:
+    if not typed.isascii():
+        return [typed]
+    if _STRETCHED.search(typed):
+        for short in (_STRETCHED.sub(r"\1", typed), _STRETCHED.sub(r"\1\1", typed)):
+            if short in spellings:
+                return spellings[short].split()
+            if short in known:
+                return [short]
+        typed = _STRETCHED.sub(r"\1", typed)
+    return [typed]
+
+
+def asides(found: Sequence[Token]) -> list[Token]:
+    """The tokens with what stands between asterisks or brackets marked, as sentences of its own."""
+    closing = {"*": "*", "(": ")"}
+    marked: list[Token] = []
+    at = 0
+    while at < len(found):
+        token = found[at]
+        close = closing.get(token.text)
+        end = next((i for i in range(at + 1, len(found)) if found[i].text == close), None)
+        if close is None or end is None:
+            marked.append(token)
+            at += 1
+            continue
+        inside = [replace(t, aside=True) for t in found[at + 1 : end] if t.kind != "stop"]
+        marked += [replace(token, kind="stop"), *inside, replace(found[end], kind="stop")]
+        at = end + 1
+    return marked
+
+
+def one_slip_from(typed: str, words: Collection[str]) -> str | None:
+    """The only one of `words` that `typed` is with two letters swapped, or with one letter left
+    out or doubled; None where there is none, or more than one."""
+    fits = {word for word in words if len(word) >= LEAST_MENDED - 1 and _slip(typed, word)}
+    return fits.pop() if len(fits) == 1 else None
+
+
+def _slip(typed: str, word: str) -> bool:
+    if not typed or typed[0] != word[0]:
+        return False
+    if len(typed) == len(word):
+        wrong = [i for i in range(len(word)) if typed[i] != word[i]]
+        return (
+            len(wrong) == 2
+            and wrong[1] == wrong[0] + 1
+            and (typed[wrong[0]], typed[wrong[1]]) == (word[wrong[1]], word[wrong[0]])
+        )
+    if len(word) < LEAST_MENDED or abs(len(typed) - len(word)) != 1:
+        return False
+    longer, shorter = (typed, word) if len(typed) > len(word) else (word, typed)
+    at = next((i for i in range(len(shorter)) if longer[i] != shorter[i]), len(shorter))
+    if longer[:at] + longer[at + 1 :] != shorter:
+        return False
+    return longer is word or (at > 0 and longer[at] == longer[at - 1])
+
+
+def hidden_characters(line: str) -> bool:
+    """Whether a line holds characters that cannot be seen, or that no keyboard types."""
+    return any(unicodedata.category(c) in {"Cf", "Co", "Cn", "Cs"} and c != "\u200d" and
+               c != "\ufe0f" for c in line)  # fmt: skip
