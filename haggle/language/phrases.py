@@ -55,6 +55,30 @@ class _Piece:
         return _Piece(self.first + other.first, self.last + other.last, self.empty or other.empty)
 
 
+class _State:
+    """Nodes that the same words lead to. What follows is worked out once, and remembered."""
+
+    def __init__(self, nodes: Collection[_Node], known: dict[frozenset[int], _State]) -> None:
+        self._nodes, self._known = nodes, known
+        self._after: dict[str, _State | None] = {}
+        self.roles = frozenset(role for node in nodes for role in node.roles)
+        self.slots = tuple(dict.fromkeys(name for node in nodes for name in node.slots))
+
+    def after(self, word: str) -> _State | None:
+        """The state that a word, or a slot by its name, leads to."""
+        if word not in self._after:
+            table = [n.slots if _is_slot(word) else n.words for n in self._nodes]
+            nodes = {id(node): node for entry in table for node in entry.get(word, ())}
+            key = frozenset(nodes)
+            if nodes and key not in self._known:
+                self._known[key] = _State(list(nodes.values()), self._known)
+            state = self._known[key] if nodes else None
+            if not nodes and not _is_slot(word):
+                return None  # whatever people type is not worth remembering
+            self._after[word] = state
+        return self._after[word]
+
+
 def _is_slot(word: str) -> bool:
     return word[0] in "<@" and len(word) > 1
 
@@ -71,7 +95,7 @@ class Grammar:
         self._root = self._start(roles)
         self._sets = {f"@{name}": self._start({name: sets[name]}) for name in sets}
 
-    def _start(self, roles: Mapping[str, Sequence[str]]) -> _Node:
+    def _start(self, roles: Mapping[str, Sequence[str]]) -> _State:
         root = _Node()
         for role, templates in roles.items():
             for template in templates:
@@ -80,7 +104,7 @@ class Grammar:
                     root.lead_to(word, node)
                 for node in piece.last:
                     node.roles.add(role)
-        return root
+        return _State([root], {})
 
     def line(self, words: Sequence[str], slots: Mapping[str, Slot]) -> Line:
         """A line to find phrases in; `slots` fill the places in angle brackets, by name."""
@@ -93,8 +117,8 @@ class Line:
     def __init__(
         self,
         words: Sequence[str],
-        root: _Node,
-        sets: Mapping[str, _Node],
+        root: _State,
+        sets: Mapping[str, _State],
         slots: Mapping[str, Slot],
     ) -> None:
         self.words = words
@@ -108,17 +132,23 @@ class Line:
             self._phrases[start] = self._walk(self._root, start)
         return self._phrases[start]
 
-    def _walk(self, root: _Node, start: int) -> set[tuple[int, str]]:
+    def _walk(self, root: _State, start: int) -> set[tuple[int, str]]:
         found: set[tuple[int, str]] = set()
-        here = [(root, start)]
+        here, seen = [(root, start)], {(id(root), start)}
         while here:
-            node, at = here.pop()
+            state, at = here.pop()
             if at > start:
-                found.update((at, role) for role in node.roles)
-            if at < len(self.words):
-                here += [(then, at + 1) for then in node.words.get(self.words[at], ())]
-                for name, following in node.slots.items():
-                    here += [(then, end) for end in self._ends(name, at) for then in following]
+                found.update((at, role) for role in state.roles)
+            if at == len(self.words):
+                continue
+            then = [(state.after(self.words[at]), at + 1)]
+            for name in state.slots:
+                following = state.after(name)
+                then += [(following, end) for end in self._ends(name, at)]
+            for after, end in then:
+                if after is not None and (id(after), end) not in seen:
+                    seen.add((id(after), end))
+                    here.append((after, end))
         return found
 
     def _ends(self, name: str, at: int) -> set[int]:

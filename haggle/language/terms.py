@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,11 @@ _MEASURES = frozenset(
     "tub tube unit vial wheel loaf lot".split()
 )
 _COINS = frozenset("coin coins gold money bucks quid".split())
-_TIMES = frozenset(("x", "×"))
+_NO_PLURALS = frozenset(
+    "this sounds works suits yours thanks plus seems looks feels makes always please is was sits "
+    "stands comes goes altogether does has pays buys covers pieces items things exactly".split()
+)
+_TIMES = frozenset(("x", "×", "quantity", "qty"))
 MAX_NAME = 6  # words of a good's name as it may be said
 
 
@@ -60,8 +64,14 @@ class Terms:
     @cached_property
     def words(self) -> frozenset[str]:
         """Words of the terms that no other reading is needed for."""
-        goods = {form for good in self.goods for word in good.words for form in _forms(word)}
-        return frozenset(goods | self.money_words | self.name_words)
+        return self.goods_words | self.money_words | self.name_words
+
+    @cached_property
+    def goods_words(self) -> frozenset[str]:
+        """The words of the reviewed goods' names."""
+        return frozenset(
+            form for good in self.goods for word in good.words for form in _forms(word)
+        )
 
     @cached_property
     def money_words(self) -> frozenset[str]:
@@ -79,11 +89,6 @@ class Terms:
         """Numbers of all that is in the cart: pieces, kinds."""
         return frozenset({sum(good.quantity for good in self.goods), len(self.goods)})
 
-    def not_in_part(self, named: Collection[str], words: Iterable[str]) -> bool:
-        """Whether goods named beside an agreement are all of them, or none."""
-        whole = {"everything", "all", "both", "lot", "order", "rest"}
-        return not named or len(named) == len(self.goods) or bool(whole & set(words))
-
 
 def _forms(word: str) -> set[str]:
     return {word, word + "s", word + "es", word[:-1] + "ies", word[:-1] + "ves"}
@@ -95,24 +100,27 @@ class TermSlots:
     def __init__(self, words: Sequence[str], terms: Terms) -> None:
         self._words, self._terms = words, terms
         self._named: list[tuple[int, int, str]] = []
+        self._miscounted = False  # a good was named in another number than its own
         self.by_name = {
             "price": lambda at: self._money(at, lambda n: n == terms.price),
             "paid": lambda at: self._money(at, lambda n: n >= terms.price),
-            "any": lambda at: self._money(at, lambda n: n > 0),
+            "any": lambda at: self._money(at, lambda n: 0 < n < terms.price),
             "goods": self._goods,
-            "count": lambda at: self._number(at, terms.counts),
+            "count": self._count,
             "name": self._name,
         }
 
-    def goods_named(self, start: int, end: int) -> set[str]:
-        """The goods that were found between two places."""
-        for at in range(start, end):
-            self._goods(at)
-        return {key for first, last, key in self._named if start <= first and last <= end}
+    def goods_named(self, start: int, end: int) -> list[tuple[int, int, str]]:
+        """The goods named between two places: where, and which."""
+        return [
+            (first, last, key)
+            for first, last, key, _ in self._mentions()
+            if start <= first and last <= end
+        ]
 
     def stated(self, at: int) -> set[int]:
-        """Where reviewed goods in their number, or the price, that begin at a place end."""
-        return {*self._goods(at), *self.by_name["price"](at)}
+        """Where reviewed goods in their number that begin at a place end."""
+        return set(self._goods(at))
 
     def strange_number(self) -> tuple[int, int] | None:
         """Where a number stands that is none of the terms: no price, no count, no tip above it."""
@@ -132,18 +140,65 @@ class TermSlots:
             at += used
         return None
 
-    def _number(self, at: int, fitting: Collection[float]) -> list[int]:
+    def _count(self, at: int) -> list[int]:
+        """A number of all there is; one that stands before a good's name counts only that."""
         if at < len(self._words) and self._words[at] == "both":
-            return [at + 1] if 2 in fitting else []
-        value, used = number_at(self._words, at)
-        return [at + used] if used and value in fitting else []
+            end, fits = at + 1, 2 in self._terms.counts
+        else:
+            value, used = number_at(self._words, at)
+            end, fits = at + used, used > 0 and value in self._terms.counts
+        before_goods = any(self._name_of(good, end) for good in self._terms.goods)
+        return [end] if fits and not before_goods else []
 
-    def _money(self, at: int, fits) -> list[int]:  # type: ignore[no-untyped-def]
+    def strange_amount(self, accounted: Collection[int] = ()) -> bool:
+        """Whether numbers say what was not reviewed: a good counted twice, or an amount that is no
+        tip, because the price itself is not named or stays below it. Numbers at `accounted` places
+        belong to fixed phrases."""
+        spans = {(s, e): key for s, e, key, counted in self._mentions() if counted}
+        if self._miscounted or len(spans.values()) > len(set(spans.values())):
+            return True
+        price, at, named, odd = self._terms.price, 0, False, []
+        inside = {i for s, e, _, _ in self._mentions() for i in range(s, e)}
+        while at < len(self._words):
+            value, used = number_at(self._words, at)
+            if used and at not in inside and at not in accounted:
+                if self._of_things(at + used):
+                    return True
+                named = named or (value is not None and value >= price)
+                fits = value is not None and (value == price or value in self._terms.counts)
+                odd += [value] if not fits and not (value is not None and value >= price) else []
+            at += used or 1
+        tipped = named or bool({"keep", "pocket"} & set(self._words))
+        return any(value is None or not tipped or value >= price for value in odd)
+
+    def _of_things(self, at: int) -> bool:
+        """Whether the word at a place, behind a number, makes it one of other things: `shells`."""
+        word = self._words[at] if at < len(self._words) else ""
+        plural = word.endswith("s") and len(word) > 3 and word not in _NO_PLURALS
+        return plural and word not in self._terms.money_words | self._terms.goods_words
+
+    def _mentions(self) -> list[tuple[int, int, str, bool]]:
+        """Goods named, from the left, the longest first: where, which, whether counted."""
+        found, at = [], 0
+        while at < len(self._words):
+            known = len(self._named)
+            self._goods(at)
+            here = [(end, key) for start, end, key in self._named[known:] if start == at]
+            if here:
+                end, key = max(here)
+                counted = number_at(self._words, at)[1] > 0 or self._words[at] in EACH
+                found.append((at, end, key, counted))
+                at = end
+            else:
+                at += 1
+        return found
+
+    def _money(self, at: int, fits: Callable[[float], bool]) -> list[int]:
         """An amount with or without its currency, in front or behind."""
         words, coins = self._words, self._terms.money_words
         start = at + (at < len(words) and words[at] in ("$", "£", "€"))
         value, used = number_at(words, start)
-        if not used or not fits(value):
+        if not used or value is None or not fits(value):
             return []
         end = start + used
         ends = [end]
@@ -174,18 +229,22 @@ class TermSlots:
             end = self._name_of(good, place)
             if end is None:
                 continue
-            ends, said = self._counted_behind(end, number)
+            ends, said = self._counted_behind(end, number, good.quantity)
             if said is None or said == good.quantity:
                 found.append(ends)
                 self._named.append((at, ends, good.key))
+            elif words[at] not in {"a", "an"} and number_at(words, place - 1)[1]:
+                self._miscounted = True
         return found
 
-    def _counted_behind(self, end: int, number: float | None) -> tuple[int, float | None]:
-        """`ropes x2`: a number behind a name counts it as well."""
-        if end < len(self._words) and self._words[end] in _TIMES:
-            value, used = number_at(self._words, end + 1)
-            if used:
-                return end + 1 + used, value if number in (None, value) else -1
+    def _counted_behind(
+        self, end: int, number: float | None, quantity: int
+    ) -> tuple[int, float | None]:
+        """`ropes x2`, `ropes, two`: a number behind a name counts it as well."""
+        times = end < len(self._words) and self._words[end] in _TIMES
+        value, used = number_at(self._words, end + times)
+        if used and number in (None, value) and (times or value == quantity):
+            return end + times + used, value
         return end, number
 
     def _name_of(self, good: Good, at: int) -> int | None:
@@ -195,7 +254,7 @@ class TermSlots:
             word = singular(self._words[place])
             if word in good.words:
                 end = place + 1
-            elif not (word in _MEASURES or (word == "of" and place > at)):
+            elif not (word in _MEASURES or (word in {"of", "the"} and place > at)):
                 break
         return end
 

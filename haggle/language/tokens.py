@@ -12,7 +12,7 @@ Kind = Literal["word", "number", "sign", "stop", "comma"]
 
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:[.,]\d+)*)"
-    r"|(?P<word>'?[^\W\d_]+(?:'[^\W\d_]+)*'?[0-9]?(?![^\W_]))"
+    r"|(?P<word>'?[^\W\d_]+(?:'[^\W\d_]+)*'?[0-9]*(?![^\W_]))"
     r"|(?P<comma>[:;]-?[)d](?!\w)|<3|\^\^|[\ufe0f\U0001f3fb-\U0001f3ff]|[,:~]|\s[-–—/]+\s|[–—]|--+)"
     r"|(?P<stop>[!;\n]+|\.(?!\.)|\.\.+)"
     r"|(?P<sign>\S)"
@@ -20,6 +20,7 @@ _TOKEN = re.compile(
 _ENDINGS = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"), ("'s", "is"),
             ("'m", "am"), ("'d", "would"))  # fmt: skip
 _SPOKEN_IN = re.compile(r"([a-z]{2,}in)'")
+_TIMES = re.compile(r"x\d+")
 _STRETCHED = re.compile(r"(.)\1{2,}")
 _APOSTROPHES = re.compile("[’´ʼ`‘]")
 LEAST_MENDED = 5  # letters of a word that may be misspelt by one
@@ -51,7 +52,12 @@ def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> li
         kind = match.lastgroup
         assert kind is not None
         start, end = match.span()
-        if kind == "word":
+        if kind == "word" and _TIMES.fullmatch(match[0]):  # x3
+            found += [
+                Token("x", kind, start, start + 1),
+                Token(match[0][1:], "number", start + 1, end),
+            ]
+        elif kind == "word":
             said = _canonical(match[0], spellings, known)
             found += [Token(word, _kind(word), start, end) for word in said]
         elif kind == "stop" and match[0].startswith(".."):

@@ -1,0 +1,111 @@
+"""The lexicon of a language: phrases, word lists and spellings, ready to read lines with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from haggle.config import Record, parse, read_mapping
+from haggle.language.phrases import Grammar
+from haggle.language.tokens import Token, asides, one_slip_from, tokens
+
+SLOTS = {"price", "paid", "any", "goods", "count", "name"}
+ENGLISH = Path(__file__).parent / "english"
+
+
+class Lexicon(Record):
+    """The files of `english/evidence` as one; its README says what the roles and lists are for."""
+
+    sets: dict[str, list[str]]
+    roles: dict[str, list[str]]
+    gestures: list[str]
+    gestures_against: list[str]
+    openers: list[str]
+    openers_after_comma: list[str]
+    never_in_remarks: str
+    doubts: dict[str, list[str]]
+    leaving: list[str]
+    abuse: list[str]
+    calling_off: list[str]
+    replacing: list[str]
+    spellings: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Either:
+    """Words that are in one of two collections."""
+
+    first: Collection[str]
+    second: Collection[str]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.first or word in self.second
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A lexicon with its grammar. `harmless` words may stand in any remark, `ordinary` ones in a
+    remark that begins like one, `gestures` in an action; `mendable` are read with a slip."""
+
+    lexicon: Lexicon
+    grammar: Grammar
+    harmless: frozenset[str]
+    ordinary: frozenset[str]
+    gestures: frozenset[str]
+    known: frozenset[str]
+    mendable: frozenset[str]
+
+    def words(self, line: str, names: Collection[str] = ()) -> list[Token]:
+        """The words of a line in canonical spelling; `names` need no mending."""
+        found = tokens(line, self.lexicon.spellings, _Either(self.known, names))
+        return asides([self._mended(token, names) for token in found])
+
+    def _mended(self, token: Token, names: Collection[str]) -> Token:
+        if token.kind != "word" or token.text in self.known or token.text in names:
+            return token
+        meant = one_slip_from(token.text, self.mendable)
+        return replace(token, text=meant) if meant else token
+
+
+@cache
+def reader() -> Reader:
+    """The reader of English. Raises HaggleError naming a file with a mistake."""
+    lexicon = _lexicon()
+    grammar = Grammar(lexicon.roles, lexicon.sets, SLOTS)
+    agreeing = Grammar({"affirm": lexicon.roles["affirm"]}, lexicon.sets, SLOTS)
+    harmless = _listed("harmless.txt")
+    ordinary = harmless | _listed("words.txt") - set(lexicon.never_in_remarks.split())
+    gestures = harmless.union(lexicon.gestures)
+    spoken = {word for entry in lexicon.spellings.values() for word in entry.split()}
+    return Reader(
+        lexicon=lexicon,
+        grammar=grammar,
+        harmless=harmless,
+        ordinary=ordinary,
+        gestures=gestures,
+        known=frozenset(grammar.words | ordinary | gestures | spoken),
+        mendable=frozenset(w for w in agreeing.words if len(w) >= 4 and w.isalpha()),
+    )
+
+
+def _lexicon() -> Lexicon:
+    whole: dict[str, Any] = {}
+    for path in sorted((ENGLISH / "evidence").glob("*.yaml")):
+        whole = _joined(whole, read_mapping(path))
+    return parse(whole, Lexicon, str(ENGLISH / "evidence"))
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two files as one: mappings and lists of the same key are put together."""
+    if isinstance(first, dict):
+        common = {key: _joined(first[key], second[key]) for key in first.keys() & second.keys()}
+        return {**first, **second, **common}
+    return f"{first} {second}" if isinstance(first, str) else [*first, *second]
+
+
+def _listed(name: str) -> frozenset[str]:
+    lines = (ENGLISH / name).read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))

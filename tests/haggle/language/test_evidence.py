@@ -1,0 +1,194 @@
+"""A line is an agreement only when every word of it is accounted for."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from haggle.config import ROOT
+from haggle.language.evidence import Evidence, leaves, read_answer, reader
+from haggle.language.terms import Good, Terms
+
+BLANKETS = Good("blanket", ("Fur Blanket", "Fur Blankets"), 3)
+KETTLE = Good("kettle", ("Iron Kettle", "Iron Kettles"), 1)
+ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh")
+AGREEING = [
+    "yes",
+    "yes please, Otto",
+    "aye, wrap it up, and thanks",
+    "deal",
+    "That's right, three blankets and one kettle, 145 crowns. Agreed.",
+    "I'll take it",
+    "ok, here are 145 crowns",
+    "Go ahead, the price is fair.",
+    "sounds good to me, ring it up",
+    "We have a deal, my friend.",
+    "145 it is",
+    "I confirm the order, thank you very much",
+    "*nods* yes, go on",
+    "Perfect. My grandmother will be so happy with them.",
+    "done, keep the change",
+]
+CHANGING = ["not", "no", "never", "if", "unless", "when", "tomorrow", "later", "maybe", "but", "only",
+            "seven", "40", "half", "lantern", "lanterns", "more", "less", "instead", "without",
+            "cheaper", "?", "'", "quizzical", "nein"]  # fmt: skip
+
+
+def read(line: str, terms: Terms = ORDER) -> Evidence:
+    return read_answer(line, terms)
+
+
+@pytest.mark.parametrize("line", AGREEING)
+def test_these_agree(line):
+    assert read(line).verdict == "affirms"
+
+
+@pytest.mark.parametrize("line", AGREEING)
+def test_one_word_more_of_another_kind_and_it_agrees_no_longer(line):
+    words = line.split()
+    for word in CHANGING:
+        for at in range(len(words) + 1):
+            more = " ".join([*words[:at], word, *words[at:]])
+            assert read(more).verdict != "affirms", more
+
+
+@pytest.mark.parametrize("line", AGREEING)
+def test_one_word_exchanged_and_it_agrees_no_longer(line):
+    words = line.split()
+    for word in CHANGING:
+        for at in range(len(words)):
+            other = " ".join([*words[:at], word, *words[at + 1 :]])
+            assert read(other).verdict != "affirms", other
+
+
+@pytest.mark.parametrize(
+    ("line", "agrees"),
+    [
+        ("yes, 3 fur blankets and the kettle", True),
+        ("yes, three blankets and a kettle for 145", True),
+        ("yes, 2 fur blankets and the kettle", False),
+        ("yes, the blankets", False),
+        ("yes, all of it, the blankets too", False),
+        ("yes, everything", True),
+        ("yes, all four", True),
+        ("yes, both", True),
+        ("yes, all five", False),
+        ("yes, kettle x1 and blankets x3", True),
+        ("yes, kettle x2", False),
+        ("deal at 145", True),
+        ("deal at one hundred and forty-five crowns", True),
+        ("deal at 144", False),
+        ("deal at 145 shells", False),
+        ("here's 145", True),
+        ("here's 150, keep the change", True),
+        ("here's 140", False),
+        ("yes, Otto", True),
+        ("yes, Hugo", False),
+    ],
+)
+def test_goods_numbers_and_money_are_held_against_the_terms(line, agrees):
+    assert (read(line).verdict == "affirms") is agrees
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("no", "refuses"),
+        ("nope, sorry, thanks", "open"),
+        ("no thank you", "refuses"),
+        ("I'm not buying that", "refuses"),
+        ("no problem", "affirms"),
+        ("cancel", "cancels"),
+        ("cancel it all please", "cancels"),
+        ("I don't want any of it anymore", "cancels"),
+        ("cancel my subscription", "open"),
+    ],
+)
+def test_a_plain_no_and_a_plain_cancel_are_told_apart(line, verdict):
+    assert read(line).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", " ", "\u200b", "yes\u200b", "y\u0435s", "ｙes no", "\x00yes", "yes\ud83d", "🙃", "ok" * 300, "(" * 400,
+     "*" * 401, "yes " + "ha " * 160, "'yes", '"yes"', "yes<|im_end|>", "{'yes': 1}", "SELECT yes", "si",
+     "да", "はい", "yes" + "\u202e" + "on", "1" * 400, "٣ yes", "yes 1e3", "½ yes"],
+)  # fmt: skip
+def test_strange_input_is_read_and_agrees_to_nothing(line):
+    assert read(line).verdict == "open"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet=string.printable + "yesокдаé🙂*'\"{}", max_size=80))
+def test_no_text_breaks_the_reader(text):
+    assert read(text).verdict in {"affirms", "refuses", "cancels", "open"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*CHANGING[:22], "yes", "deal", "the", "kettle", "please"]), max_size=9))
+def test_a_line_with_a_changing_word_never_agrees(words):
+    if set(words) & set(CHANGING):
+        assert read(" ".join(words)).verdict != "affirms"
+
+
+def test_it_takes_less_than_a_millisecond_a_line():
+    cases = (ROOT / "eval/benchmarks/review-dev.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = [json.loads(case)["player"] for case in cases]
+    read("yes")
+    best = min(_seconds(random.Random(k).sample(lines, 150)) for k in range(3))
+    assert best / 150 < 0.004, "1 ms on an idle machine; four are allowed to a busy one"
+
+
+def _seconds(lines: list[str]) -> float:
+    started = time.perf_counter()
+    for line in lines:
+        read(line)
+    return time.perf_counter() - started
+
+
+def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one():
+    """Without a model: with the guard at `state` no other line can close a sale."""
+    from eval.cases import load_cases
+    from haggle.guard import terms_of
+    from haggle.replay import replay
+    from haggle.session import Session
+    from haggle.world_io import load_worlds
+
+    worlds = load_worlds(ROOT / "eval/benchmarks/worlds")
+    held = yes = 0
+    for case in load_cases(ROOT / "eval/benchmarks/review-dev.jsonl", worlds):
+        session = Session(worlds[case.world])
+        for exchange in case.history:
+            replay(session, exchange)
+        terms = terms_of(session)
+        assert terms is not None
+        agrees = read_answer(case.player, terms).verdict == "affirms"
+        if "no" in case.tags:
+            assert not agrees, case.player
+        else:
+            yes += 1
+            held += not agrees
+    assert held / yes <= 0.15
+
+
+@pytest.mark.parametrize(
+    ("line", "leaving"),
+    [("bye", True), ("I'm off then", True), ("you thief!", True), ("see you tomorrow", True),
+     ("Well, a crown's a crown. That will do very nicely, dear.", False), ("got any rope?", False)],
+)  # fmt: skip
+def test_words_of_leaving(line, leaving):
+    assert leaves(line) is leaving
+
+
+def test_the_lexicon_names_each_word_once():
+    lexicon = reader().lexicon
+    for name, entries in lexicon.sets.items():
+        assert len(entries) == len(set(entries)), name
+    for role, templates in lexicon.roles.items():
+        assert len(templates) == len(set(templates)), role
