@@ -246,6 +246,7 @@ def run_cases(
         for tag in tags
     }
     metrics["latency_s"] = percentiles([record["latency_s"] for record in records])
+    metrics["renewed"] = [r["id"] for r in records if r["turn"]["withheld"] == "renewed"]
     metrics |= {"engine": engine.name, "guard": guard, "model": engine.model}
     if usage := meter.read():
         metrics["usage"] = usage

@@ -107,10 +107,11 @@ def accuracy(turns: Sequence[TurnRecord]) -> dict[str, Rate]:
     The cart is compared where either side holds one; joint means state and ledger both right.
     `price_goal` is asked of the turns that should haggle: state right, and the price then asked is
     the one that the shop's limits give for the bid understood (to the cent). It is no part of
-    joint: where the model sets prices itself another price may be as good an answer.
+    joint: where the model sets prices itself another price may be as good an answer. A review that
+    the guard renews before it sells is counted apart (`renewals`): the label says a sale.
     """
     procedure = load_procedure()
-    judged = [turn for turn in turns if turn.goal_state is not None]
+    judged = [turn for turn in turns if turn.goal_state is not None and not renewed(turn)]
     carts = [turn for turn in judged if turn.goal_cart or turn.cart]
     haggled = [t for t in judged if procedure.states[str(t.goal_state)].payload == "bid"]
     return {
@@ -119,6 +120,11 @@ def accuracy(turns: Sequence[TurnRecord]) -> dict[str, Rate]:
         "joint": share(t.state == t.goal_state and t.cart == t.goal_cart for t in judged),
         "price_goal": share(t.state == t.goal_state and _price_as_meant(t) for t in haggled),
     }
+
+
+def renewed(turn: TurnRecord) -> bool:
+    """Whether a yes that did not follow the review at once was answered with it again."""
+    return turn.withheld == "renewed"
 
 
 def _price_as_meant(turn: TurnRecord) -> bool:
@@ -147,6 +153,7 @@ def summarize(dialogues: Sequence[Dialogue]) -> dict[str, Any]:
             bool(t.proposed_state) and t.reported_last == t.last for t in turns
         ),
         "accuracy": accuracy(turns),
+        "renewals": sum(map(renewed, turns)),
         "by_act": {
             act: accuracy([t for t in turns if t.act == act])["joint"]
             for act in sorted({t.act for t in turns if t.act})

@@ -216,7 +216,8 @@ def terms_of(session: Session) -> Terms | None:
     goods = tuple(
         Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items
     )
-    return Terms(goods, session.sale_price, world.currency, world.merchant.name)
+    others = tuple(i.item_name for i in world.items if i.item_id not in session.cart)
+    return Terms(goods, session.sale_price, world.currency, world.merchant.name, others)
 
 
 def said(session: Session, reason: str, evidence: Evidence | None = None) -> str:

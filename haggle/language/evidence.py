@@ -18,8 +18,9 @@ from haggle.language.tokens import Token, hidden_characters
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 NEUTRAL = ("courtesy", "terms")
-SPOKEN = ("affirm", "assent", "parting", *NEUTRAL)
-ACTED = ("gesture", "deed", "affirm", "assent", *NEUTRAL)
+AGREEING = ("affirm", "plain", "assent")
+SPOKEN = (*AGREEING, "parting", *NEUTRAL)
+ACTED = ("gesture", "deed", *AGREEING, *NEUTRAL)
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
 MAX_REMARK = 24  # words of a harmless sentence
 Clauses = Sequence[Sequence[Token]]
@@ -68,32 +69,44 @@ class _Answer:
     def affirms(self) -> bool:
         """Whether every word is accounted for, and at least one phrase agrees.
 
-        A weak agreement (`assent`: "fine", "sure") is one only where nothing but courtesy and the
-        terms stand beside it: no remark, which might mock it, and no farewell.
+        A plain yes is no agreement beside a farewell, and a weak one (`assent`: "fine", "sure")
+        neither beside a farewell nor beside a remark, which might mock it.
         """
         if self._line.holds("veto") or self._asks() or self._slots.strange_amount(self._fixed()):
             return False
-        strong = weak = remarked = False
+        found: set[str] = set()
         goods: set[str] = set()
         for start, clauses in self._sentences:
             end = start + sum(map(len, clauses))
             if clauses[0][0].aside:
                 if not self._acted(start, end):
                     return False
-                strong = strong or self._line.covers(start, end, "deed", ACTED)
+                found |= self._roles(start, end, ("deed",), ACTED)
                 continue
             spoken = self._spoken(start, clauses)
-            remarked = remarked or spoken < end
-            strong = strong or self._line.covers(start, spoken, "affirm", SPOKEN)
-            weak = weak or self._line.covers(start, spoken, "assent", NEUTRAL)
-            remarked = remarked or not self._line.tiles(
-                start, spoken, ("affirm", "assent", *NEUTRAL)
-            )
+            found |= self._roles(start, spoken, AGREEING, SPOKEN)
+            if not self._line.tiles(start, spoken, (*AGREEING, *NEUTRAL)):
+                found.add("parting")
             goods |= self._goods_agreed_to(start, spoken)
-            if spoken < end and not self._harmless(spoken, end):
-                return False
-        agreed = strong or (weak and not remarked)
-        return agreed and len(goods) in {0, len(self._terms.goods)}
+            if spoken < end:
+                found.add("remark")
+                if not self._harmless(spoken, end):
+                    return False
+        return self._agreed(found) and len(goods) in {0, len(self._terms.goods)}
+
+    def _roles(
+        self, start: int, end: int, wanted: Collection[str], beside: Collection[str]
+    ) -> set[str]:
+        """Which of the wanted roles have a phrase among those that tile these words."""
+        return {role for role in wanted if self._line.covers(start, end, role, beside)}
+
+    def _agreed(self, found: Collection[str]) -> bool:
+        """Whether what was found in a line comes to an agreement."""
+        if {"affirm", "deed"} & set(found):
+            return True
+        if "parting" in found:
+            return False
+        return "plain" in found or ("assent" in found and "remark" not in found)
 
     def _fixed(self) -> set[int]:
         """Places of number words that belong to fixed phrases: `a thousand times yes`."""
@@ -179,7 +192,9 @@ class _Answer:
                 continue
             reached |= {stop for stop in self._slots.stated(at) if stop <= end}
             reached |= {s for s, role in self._line.phrases(at) if role in roles and s <= end}
-            if self._words[at] in safe or self._words[at] in self._terms.goods_words:
+            word = self._words[at]
+            safely = word in safe and word not in self._terms.other_words
+            if safely or word in self._terms.goods_words:
                 reached.add(at + 1)
         return end in reached
 

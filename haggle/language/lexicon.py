@@ -75,7 +75,9 @@ def reader() -> Reader:
     """The reader of English. Raises HaggleError naming a file with a mistake."""
     lexicon = _lexicon()
     grammar = Grammar(lexicon.roles, lexicon.sets, SLOTS)
-    agreeing = Grammar({"affirm": lexicon.roles["affirm"]}, lexicon.sets, SLOTS)
+    agreeing = Grammar(
+        {role: lexicon.roles[role] for role in ("affirm", "plain")}, lexicon.sets, SLOTS
+    )
     harmless = _listed("harmless.txt")
     ordinary = harmless | _listed("words.txt") - set(lexicon.never_in_remarks.split())
     gestures = harmless.union(lexicon.gestures)

@@ -60,6 +60,13 @@ class Terms:
     price: float
     currency: str
     merchant: str
+    others: tuple[str, ...] = ()  # names of what else the shop knows
+
+    @cached_property
+    def other_words(self) -> frozenset[str]:
+        """Words of other goods' names: in a line they may ask for more than was reviewed."""
+        words = {word for name in self.others for word in _name_words(name) if len(word) > 2}
+        return frozenset(form for word in words for form in _forms(word)) - self.goods_words
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -214,7 +221,7 @@ class TermSlots:
             value, used = number_at(words, place)
             article = place < len(words) and words[place] in EACH
             if used or article:
-                if number is not None and not article:
+                if number is not None:
                     return []
                 value = value if used else EACH[words[place]]
                 if words[place] not in {"a", "an"} or number is None:

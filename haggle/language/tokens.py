@@ -52,11 +52,9 @@ def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> li
         kind = match.lastgroup
         assert kind is not None
         start, end = match.span()
-        if kind == "word" and _TIMES.fullmatch(match[0]):  # x3
-            found += [
-                Token("x", kind, start, start + 1),
-                Token(match[0][1:], "number", start + 1, end),
-            ]
+        if _TIMES.fullmatch(match[0]):  # x3
+            found.append(Token("x", "word", start, start + 1))
+            found.append(Token(match[0][1:], "number", start + 1, end))
         elif kind == "word":
             said = _canonical(match[0], spellings, known)
             found += [Token(word, _kind(word), start, end) for word in said]

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haggle.config import ROOT
-from haggle.language.evidence import Evidence, leaves, read_answer, reader
+from haggle.language.evidence import Evidence, leaves, read_answer
+from haggle.language.lexicon import reader
 from haggle.language.terms import Good, Terms
 
 BLANKETS = Good("blanket", ("Fur Blanket", "Fur Blankets"), 3)
 KETTLE = Good("kettle", ("Iron Kettle", "Iron Kettles"), 1)
-ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh")
+ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh", ("Tin Lantern", "Rope"))
 AGREEING = [
     "yes",
     "yes please, Otto",
@@ -33,7 +34,7 @@ AGREEING = [
     "I confirm the order, thank you very much",
     "*nods* yes, go on",
     "Perfect. My grandmother will be so happy with them.",
-    "done, keep the change",
+    "done and sealed",
 ]
 CHANGING = ["not", "no", "never", "if", "unless", "when", "tomorrow", "later", "maybe", "but", "only",
             "seven", "40", "half", "lantern", "lanterns", "more", "less", "instead", "without",
@@ -77,7 +78,7 @@ def test_one_word_exchanged_and_it_agrees_no_longer(line):
         ("yes, all of it, the blankets too", False),
         ("yes, everything", True),
         ("yes, all four", True),
-        ("yes, both", True),
+        ("yes to both", True),
         ("yes, all five", False),
         ("yes, kettle x1 and blankets x3", True),
         ("yes, kettle x2", False),
@@ -131,7 +132,11 @@ def test_no_text_breaks_the_reader(text):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from([*CHANGING[:22], "yes", "deal", "the", "kettle", "please"]), max_size=9))
+@given(
+    st.lists(
+        st.sampled_from([*CHANGING[:22], "yes", "deal", "the", "kettle", "please"]), max_size=9
+    )
+)
 def test_a_line_with_a_changing_word_never_agrees(words):
     if set(words) & set(CHANGING):
         assert read(" ".join(words)).verdict != "affirms"
