@@ -19,7 +19,7 @@ from haggle.language.tokens import Token, hidden_characters
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 NEUTRAL = ("courtesy", "terms")
 AGREEING = ("affirm", "plain", "assent")
-SPOKEN = (*AGREEING, "parting", *NEUTRAL)
+SPOKEN = (*AGREEING, "parting", "remark", *NEUTRAL)
 ACTED = ("gesture", "deed", *AGREEING, *NEUTRAL)
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
 MAX_REMARK = 24  # words of a harmless sentence
@@ -69,8 +69,8 @@ class _Answer:
     def affirms(self) -> bool:
         """Whether every word is accounted for, and at least one phrase agrees.
 
-        A plain yes is no agreement beside a farewell, and a weak one (`assent`: "fine", "sure")
-        neither beside a farewell nor beside a remark, which might mock it.
+        A plain yes is no agreement beside a farewell; a weak one (`assent`: "fine", "sure") and a
+        mere action (`deed`) neither beside a farewell nor beside a remark, which might mock them.
         """
         if self._line.holds("veto") or self._asks() or self._slots.strange_amount(self._fixed()):
             return False
@@ -85,8 +85,9 @@ class _Answer:
                 continue
             spoken = self._spoken(start, clauses)
             found |= self._roles(start, spoken, AGREEING, SPOKEN)
-            if not self._line.tiles(start, spoken, (*AGREEING, *NEUTRAL)):
-                found.add("parting")
+            for role in ("parting", "remark"):
+                if not self._line.tiles(start, spoken, [r for r in SPOKEN if r != role]):
+                    found.add(role)
             goods |= self._goods_agreed_to(start, spoken)
             if spoken < end:
                 found.add("remark")
@@ -102,22 +103,18 @@ class _Answer:
 
     def _agreed(self, found: Collection[str]) -> bool:
         """Whether what was found in a line comes to an agreement."""
-        if {"affirm", "deed"} & set(found):
-            return True
-        if "parting" in found:
-            return False
-        return "plain" in found or ("assent" in found and "remark" not in found)
+        if "affirm" in found or "parting" in found:
+            return "affirm" in found
+        return "plain" in found or ("remark" not in found and bool({"assent", "deed"} & set(found)))
 
     def _fixed(self) -> set[int]:
-        """Places of number words that belong to fixed phrases: `a thousand times yes`."""
-        literal = self._english.grammar.words
+        """Places of number words that belong to idioms: `a thousand times yes`."""
         return {
             place
             for at in range(len(self._words))
             for stop, role in self._line.phrases(at)
-            if role in SPOKEN
+            if role == "idiom"
             for place in range(at, stop)
-            if self._words[place] in literal
         }
 
     def _goods_agreed_to(self, start: int, end: int) -> set[str]:
@@ -137,15 +134,19 @@ class _Answer:
         }
 
     def _asks(self) -> bool:
-        """Whether a clause begins as a question does: `do we have a deal`, `is it fair`."""
+        """Whether a line asks: with a sign, or in a clause that begins as a question does."""
+        if "?" in self._words:
+            return True
         at = 0
         for _, clauses in self._sentences:
             for clause in clauses:
-                if not clause[0].aside and any(
-                    role == "question" for _, role in self._line.phrases(at)
-                ):
+                begin, end = at, at + len(clause)
+                while begin < end - 1 and self._words[begin] in self._english.lexicon.leading:
+                    begin += 1
+                asks = any(role == "question" for _, role in self._line.phrases(begin))
+                if asks and not clause[0].aside:
                     return True
-                at += len(clause)
+                at = end
         return False
 
     def _spoken(self, start: int, clauses: Clauses) -> int:
@@ -178,9 +179,7 @@ class _Answer:
         )
         if offers or end - start > MAX_REMARK:
             return False
-        opened = self._words[start] in self._english.lexicon.openers
-        safe = self._english.ordinary if opened else self._english.harmless
-        return self._accounted(start, end, safe, ())
+        return self._accounted(start, end, self._english.harmless, ("remark",))
 
     def _accounted(
         self, start: int, end: int, safe: Collection[str], roles: Collection[str]

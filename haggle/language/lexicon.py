@@ -23,9 +23,8 @@ class Lexicon(Record):
     roles: dict[str, list[str]]
     gestures: list[str]
     gestures_against: list[str]
-    openers: list[str]
     openers_after_comma: list[str]
-    never_in_remarks: str
+    leading: list[str]
     doubts: dict[str, list[str]]
     leaving: list[str]
     abuse: list[str]
@@ -47,13 +46,12 @@ class _Either:
 
 @dataclass(frozen=True)
 class Reader:
-    """A lexicon with its grammar. `harmless` words may stand in any remark, `ordinary` ones in a
-    remark that begins like one, `gestures` in an action; `mendable` are read with a slip."""
+    """A lexicon with its grammar. `harmless` words may stand in a remark, `gestures` in an action;
+    `mendable` ones are read even with a slip of a letter."""
 
     lexicon: Lexicon
     grammar: Grammar
     harmless: frozenset[str]
-    ordinary: frozenset[str]
     gestures: frozenset[str]
     known: frozenset[str]
     mendable: frozenset[str]
@@ -79,16 +77,14 @@ def reader() -> Reader:
         {role: lexicon.roles[role] for role in ("affirm", "plain")}, lexicon.sets, SLOTS
     )
     harmless = _listed("harmless.txt")
-    ordinary = harmless | _listed("words.txt") - set(lexicon.never_in_remarks.split())
-    gestures = harmless.union(lexicon.gestures)
+    gestures = frozenset(lexicon.gestures)
     spoken = {word for entry in lexicon.spellings.values() for word in entry.split()}
     return Reader(
         lexicon=lexicon,
         grammar=grammar,
         harmless=harmless,
-        ordinary=ordinary,
         gestures=gestures,
-        known=frozenset(grammar.words | ordinary | gestures | spoken),
+        known=frozenset(grammar.words | harmless | gestures | spoken),
         mendable=frozenset(w for w in agreeing.words if len(w) >= 4 and w.isalpha()),
     )
 

@@ -93,8 +93,8 @@ class Terms:
 
     @cached_property
     def counts(self) -> frozenset[int]:
-        """Numbers of all that is in the cart: pieces, kinds."""
-        return frozenset({sum(good.quantity for good in self.goods), len(self.goods)})
+        """Numbers of all that is in the cart: its pieces."""
+        return frozenset({sum(good.quantity for good in self.goods)})
 
 
 def _forms(word: str) -> set[str]:
@@ -150,10 +150,11 @@ class TermSlots:
     def _count(self, at: int) -> list[int]:
         """A number of all there is; one that stands before a good's name counts only that."""
         if at < len(self._words) and self._words[at] == "both":
-            end, fits = at + 1, 2 in self._terms.counts
+            end, fits = at + 1, 2 in {*self._terms.counts, len(self._terms.goods)}
         else:
             value, used = number_at(self._words, at)
-            end, fits = at + used, used > 0 and value in self._terms.counts
+            kinds = {len(self._terms.goods)} if at and self._words[at - 1] == "all" else set()
+            end, fits = at + used, used > 0 and value in self._terms.counts | kinds
         before_goods = any(self._name_of(good, end) for good in self._terms.goods)
         return [end] if fits and not before_goods else []
 
@@ -172,11 +173,12 @@ class TermSlots:
                 if self._of_things(at + used):
                     return True
                 named = named or (value is not None and value >= price)
-                fits = value is not None and (value == price or value in self._terms.counts)
+                fits = value is not None and bool(self._count(at) or value == price)
                 odd += [value] if not fits and not (value is not None and value >= price) else []
             at += used or 1
         tipped = named or bool({"keep", "pocket"} & set(self._words))
-        return any(value is None or not tipped or value >= price for value in odd)
+        most = price / (2 if named else 4)  # a tip is no half of the price
+        return any(value is None or not tipped or value > most for value in odd)
 
     def _of_things(self, at: int) -> bool:
         """Whether the word at a place, behind a number, makes it one of other things: `shells`."""
@@ -203,7 +205,8 @@ class TermSlots:
     def _money(self, at: int, fits: Callable[[float], bool]) -> list[int]:
         """An amount with or without its currency, in front or behind."""
         words, coins = self._words, self._terms.money_words
-        start = at + (at < len(words) and words[at] in ("$", "£", "€"))
+        sign = at < len(words) and words[at] in self._terms.currency
+        start = at + (sign and words[at] in "$£€¥")
         value, used = number_at(words, start)
         if not used or value is None or not fits(value):
             return []
@@ -234,7 +237,7 @@ class TermSlots:
         found = []
         for good in self._terms.goods:
             end = self._name_of(good, place)
-            if end is None:
+            if end is None or (number is None and self._one_of_several(good, end)):
                 continue
             ends, said = self._counted_behind(end, number, good.quantity)
             if said is None or said == good.quantity:
@@ -264,6 +267,12 @@ class TermSlots:
             elif not (word in _MEASURES or (word in {"of", "the"} and place > at)):
                 break
         return end
+
+    def _one_of_several(self, good: Good, end: int) -> bool:
+        """Whether `the blanket` is said of more than one."""
+        said = self._words[end - 1]
+        plural = good.names[-1].casefold().split()[-1]
+        return good.quantity > 1 and said == singular(said) and said != plural
 
     def _name(self, at: int) -> list[int]:
         end = at

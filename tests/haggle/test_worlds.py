@@ -257,3 +257,15 @@ def test_a_missing_file_is_refused(tmp_path: Path):
 def test_a_folder_without_worlds_is_refused(tmp_path: Path):
     with pytest.raises(HaggleError, match="holds no"):
         load_worlds(tmp_path)
+
+
+def test_a_shop_may_demand_its_own_call_to_confirm(tmp_path):
+    table = (
+        "# currency: nuts\n# confirmation: explicit\nitem_id,item_name,price,quantity\na,Cap,3,5\n"
+    )
+    (tmp_path / "shop.csv").write_text(table, encoding="utf-8")
+    assert load_world(tmp_path / "shop.csv").confirmation == "explicit"
+    (tmp_path / "odd.csv").write_text(table.replace("explicit", "implied"), encoding="utf-8")
+    with pytest.raises(HaggleError, match="confirmation"):
+        load_world(tmp_path / "odd.csv")
+    assert load_world(CONFIGS / "worlds/frontier_shop.yaml").confirmation == "spoken"

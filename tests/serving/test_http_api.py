@@ -351,3 +351,74 @@ def free_port() -> Callable[[], int]:
             return int(probe.getsockname()[1])
 
     return find
+
+
+def confirm(client: httpx.Client, session: str, review: Any) -> httpx.Response:
+    return client.post(f"/sessions/{session}/confirm", json={"review": review})
+
+
+def reviewed(client: httpx.Client) -> tuple[str, str]:
+    """A session with two ropes under review, and the id of the review."""
+    session = opened(client)
+    say(client, session, "two ropes")
+    return session, say(client, session, "deal").json()["review"]
+
+
+def test_where_words_close_nothing_the_call_does():
+    with served(talker(OFFER, REVIEW, SALE, TALK), confirmation="explicit") as client:
+        session, review = reviewed(client)
+        kept = say(client, session, "yes, deal").json()
+        assert kept["sale"] is None and kept["withheld"]["reason"] == "confirmation"
+        assert confirm(client, session, review).status_code == 409  # renewed: an older id
+        sold = confirm(client, session, kept["review"]).json()
+        assert sold["state"] == "COMMIT_SALE" and sold["sale"]["price"] == 2 * (ROPE.price or 0)
+        assert sold["review"] is None and "Sold" in sold["say"]
+        assert confirm(client, session, kept["review"]).status_code == 409  # used
+        assert len(client.get(f"/sessions/{session}").json()["sales"]) == 1
+
+
+def test_only_the_review_on_the_table_can_be_confirmed():
+    changed = OFFER.replace('"last":""', '"last":"FINAL_CHECK"').replace(",2]", ",3]")
+    with served(talker(OFFER, REVIEW, changed, OFFER, REVIEW)) as client:
+        session, review = reviewed(client)
+        say(client, session, "make it three ropes")
+        answer = confirm(client, session, review)
+        assert answer.status_code == 409 and "no review" in answer.json()["error"]["message"]
+        other, foreign = reviewed(client)
+        assert confirm(client, session, foreign).status_code == 409
+        assert confirm(client, other, "x").status_code == 409
+        assert confirm(client, other, 7).status_code == 422
+        assert confirm(client, other, "").status_code == 422
+        assert confirm(client, "nobody", foreign).status_code == 404
+        assert client.get(f"/sessions/{other}").json()["sales"] == []
+
+
+def test_two_calls_at_once_sell_once():
+    with served(talker(OFFER, REVIEW)) as client:
+        session, review = reviewed(client)
+        codes: list[int] = []
+        calls = [
+            threading.Thread(
+                target=lambda: codes.append(confirm(client, session, review).status_code)
+            )
+            for _ in range(8)
+        ]
+        for call in calls:
+            call.start()
+        for call in calls:
+            call.join()
+        assert sorted(codes) == [200, *[409] * 7]
+        assert len(client.get(f"/sessions/{session}").json()["sales"]) == 1
+
+
+def test_a_withheld_sale_tells_the_game_why():
+    with served(talker(OFFER, REVIEW, SALE)) as client:
+        session, _ = reviewed(client)
+        answer = say(client, session, "yes, for 3 shells").json()
+        assert answer["withheld"] == {"reason": "number", "words": "3 shells"}
+
+
+def test_an_unknown_confirmation_is_told_with_the_right_ones():
+    result = CliRunner().invoke(command, ["serve", "--confirmation", "explicite"])
+    assert "unknown confirmation 'explicite'" in str(result.exception)
+    assert "explicit" in str(getattr(result.exception, "hint", ""))

@@ -38,7 +38,7 @@ AGREEING = [
 ]
 CHANGING = ["not", "no", "never", "if", "unless", "when", "tomorrow", "later", "maybe", "but", "only",
             "seven", "40", "half", "lantern", "lanterns", "more", "less", "instead", "without",
-            "cheaper", "?", "'", "quizzical", "nein"]  # fmt: skip
+            "cheaper", "?", "'", "zorblax", "nein"]  # fmt: skip
 
 
 def read(line: str, terms: Terms = ORDER) -> Evidence:
