@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from haggle.language.lexicon import Reader, reader
-from haggle.language.terms import Terms, TermSlots
+from haggle.language.term_slots import TermSlots
+from haggle.language.terms import Terms
 from haggle.language.tokens import Token, hidden_characters
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
@@ -119,19 +120,19 @@ class _Answer:
 
     def _goods_agreed_to(self, start: int, end: int) -> set[str]:
         """The goods that are named, but for those that a courtesy speaks of: `he will love it`."""
-        kind = [
+        spoken_of = [
             (at, stop)
             for at in range(start, end)
             for stop, role in self._line.phrases(at)
-            if role == "courtesy"
+            if role in {"courtesy", "remark"}
         ]
         return {
-            key
-            for first, last, key in self._slots.goods_named(start, end)
-            if not any(
-                at <= first and last <= stop and stop - at > last - first for at, stop in kind
-            )
-        }
+            m.key
+            for m in self._slots.mentions
+            if start <= m.start and m.end <= end
+            and not any(at <= m.start and m.end <= stop and stop - at > m.end - m.start
+                        for at, stop in spoken_of)
+        }  # fmt: skip
 
     def _asks(self) -> bool:
         """Whether a line asks: with a sign, or in a clause that begins as a question does."""
@@ -189,7 +190,7 @@ class _Answer:
         for at in range(start, end):
             if at not in reached:
                 continue
-            reached |= {stop for stop in self._slots.stated(at) if stop <= end}
+            reached |= {stop for stop in self._slots.goods(at) if stop <= end}
             reached |= {s for s, role in self._line.phrases(at) if role in roles and s <= end}
             word = self._words[at]
             safely = word in safe and word not in self._terms.other_words
