@@ -247,7 +247,7 @@ def _same_decision(one: dict[str, Any], two: dict[str, Any], procedure: Procedur
     a, b = (_proposal(_text(record), procedure) for record in (one, two))
     if a is None or b is None:
         return a is b  # neither can be read: the same safe line
-    verdict = agreement(_text(one), _text(two), procedure, str(one.get("note", "")))
+    verdict = agreement(_text(one), _text(two), str(one.get("note", "")), procedure)
     return verdict.joint and verdict.bid is not False and _shown(a) == _shown(b)
 
 

@@ -125,7 +125,7 @@ def run_turns(
             meter.keep()
         for turn, answer in zip(group, answers, strict=True):
             line = turn["messages"][-1]["content"]
-            verdict = agreement(turn["right"], answer.text, line=line)
+            verdict = agreement(turn["right"], answer.text, line)
             labels = {key: turn[key] for key in ("id", "player", "right", *GROUPS)}
             record = labels | {
                 "note": line.partition("\n")[0],

@@ -38,9 +38,7 @@ class Agreement:
         return self.state and self.cart is not False
 
 
-def agreement(
-    right: str, answer: str, procedure: Procedure | None = None, line: str = ""
-) -> Agreement:
+def agreement(right: str, answer: str, line: str, procedure: Procedure | None = None) -> Agreement:
     """Compare an answer with the right one. Raises WireError when the right one is unreadable.
 
     `line` is the user message that was answered: its ledger note says what a change starts from,

@@ -127,7 +127,7 @@ def read_held_out(config: RunSettings, tokenizer: PreTrainedTokenizerBase) -> He
         where, messages = dialogues[number]
         right = messages[at]["content"]
         try:
-            agreement(right, right)
+            agreement(right, right, "")
         except WireError as error:
             raise HaggleError(
                 f"evaluation: messages[{at}] is no compact answer: {error}",

@@ -84,7 +84,7 @@ def _judge(answer: str, right: str, names: tuple[str, ...], line: str) -> Judged
     if given is None:
         agrees = Agreement(valid=False, last=False, state=False, cart=False, bid=False)
     else:
-        agrees = agreement(right, answer, procedure, line)
+        agrees = agreement(right, answer, line, procedure)
     return Judged(answer, gold, given, agrees, names, procedure)
 
 

@@ -242,7 +242,9 @@ class BoundedTrainer(Trainer):
             self.accelerator.autocast(),
         ):
             answers = answer(model, self.processing_class, held_out, turns, bar.update)
-        verdicts = [agreement(t.right, text) for t, text in zip(turns, answers, strict=True)]
+        verdicts = [
+            agreement(t.right, text, t.line) for t, text in zip(turns, answers, strict=True)
+        ]
         figures = score(gather_object(verdicts))
         figures["seconds"] = round(time.monotonic() - started, 1)
         return {f"{PREFIX}{name}": v for name, v in figures.items() if v is not None}

@@ -14,7 +14,7 @@ YES = '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"a"}'
 
 @pytest.mark.parametrize("right", [OFFER, BID, YES])
 def test_other_words_for_the_same_answer_agree(right):
-    verdict = agreement(right, right.replace('"say":"a"', '"say":"something else"'))
+    verdict = agreement(right, right.replace('"say":"a"', '"say":"something else"'), "")
     assert verdict.valid and verdict.last and verdict.joint
     assert verdict.cart is not False and verdict.bid is not False
 
@@ -32,39 +32,41 @@ def test_other_words_for_the_same_answer_agree(right):
 )
 def test_what_differs_is_named(right, old, new, wrong):
     assert old in right
-    verdict = agreement(right, right.replace(old, new))
+    verdict = agreement(right, right.replace(old, new), "")
     assert verdict.valid and getattr(verdict, wrong) is False
     assert verdict.joint == (wrong in {"last", "bid"})
 
 
 def test_what_is_not_listed_may_be_worded_otherwise():
     assert agreement(
-        OFFER, OFFER.replace("?moon", "?the moon").replace("Hemp Rope", "hemp rope")
+        OFFER, OFFER.replace("?moon", "?the moon").replace("Hemp Rope", "hemp rope"), ""
     ).joint
 
 
 def test_the_right_cart_in_the_wrong_state_is_no_right_cart():
     other = OFFER.replace("OFFER_SELL", "CASUAL").replace('[["Hemp Rope",2],["?moon",1]]', "[]")
-    assert agreement(OFFER, other).cart is False
+    assert agreement(OFFER, other, "").cart is False
 
 
 def test_emptying_the_ledger_where_nothing_is_called_off_is_wrong():
     calm = '{"last":"OFFER_SELL","state":"CASUAL","say":"a"}'
-    assert not agreement(calm, calm.replace('"say"', '"cart":[],"say"')).joint
+    assert not agreement(calm, calm.replace('"say"', '"cart":[],"say"'), "").joint
     cleared = calm.replace('"say"', '"cart":[],"say"')
-    assert agreement(cleared, cleared).cart is True and agreement(cleared, calm).cart is False
+    assert (
+        agreement(cleared, cleared, "").cart is True and agreement(cleared, calm, "").cart is False
+    )
 
 
 @pytest.mark.parametrize("answer", ["", "hello", '{"last":1}', "{", OFFER[:30]])
 def test_an_unreadable_answer_agrees_in_nothing(answer):
-    verdict = agreement(OFFER, answer)
+    verdict = agreement(OFFER, answer, "")
     assert not (verdict.valid or verdict.last or verdict.state or verdict.joint)
     assert verdict.cart is False
 
 
 def test_an_unreadable_right_answer_is_an_error():
     with pytest.raises(WireError):
-        agreement("nonsense", OFFER)
+        agreement("nonsense", OFFER, "")
 
 
 LINE = 'cart [["Hemp Rope",2],["Tin Whistle",1]] price 9\nplayer: two more ropes'
@@ -95,3 +97,12 @@ def test_an_order_of_nothing_that_is_sold_comes_to_no_offer():
     assert agreement(refusal, order, line="cart []\nplayer: a moon").joint
     assert not agreement(refusal, order, line=LINE).joint
     assert not agreement(refusal, OFFER, line="cart []\nplayer: a moon").joint
+
+
+def test_a_change_of_another_line_is_wrong():
+    """Compared without the line that was answered, both would come to an empty cart."""
+    gone = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Hemp Rope",0]],"say":"a"}'
+    assert agreement(gone, gone, LINE).joint
+    assert not agreement(gone, gone.replace("Hemp Rope", "Tin Whistle"), LINE).joint
+    with pytest.raises(TypeError):
+        agreement(gone, gone)  # type: ignore[call-arg]

@@ -66,8 +66,8 @@ def test_the_ledger_holds_plain_numbers_and_caps_them():
 
 def test_a_product_agrees_with_the_number_it_comes_to():
     product = offer(f'"cart":[["{ROPE}","2*5"]]')
-    assert agreement(product, offer(f'"cart":[["{ROPE}",10]]')).cart
-    assert not agreement(product, offer(f'"cart":[["{ROPE}","2*4"]]')).cart
+    assert agreement(product, offer(f'"cart":[["{ROPE}",10]]'), "").cart
+    assert not agreement(product, offer(f'"cart":[["{ROPE}","2*4"]]'), "").cart
 
 
 @pytest.mark.parametrize(
