@@ -53,6 +53,11 @@ class TurnRecord(Record):
     withheld: str = ""
     withheld_words: str = ""
 
+    @property
+    def says(self) -> str:
+        """What the merchant says."""
+        return self.response.npc_dialogue
+
 
 class Dialogue(Record):
     """One whole dialogue with everything needed to repeat it."""

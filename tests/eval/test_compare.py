@@ -45,7 +45,7 @@ def turns(tmp_path: Path) -> MakeRun:
     ) -> Path:
         records = []
         for number, (right, answer) in enumerate(zip(rights, answers, strict=True), start=first):
-            verdict = agreement(right, answer)
+            verdict = agreement(right, answer, "")
             records.append(
                 {
                     "id": f"d/{number}", "player": f"line {number}", "right": right,

@@ -83,7 +83,7 @@ def test_prompts_are_those_that_serving_sends(config: TrainConfig, tokenizer: An
 
 def test_scores_are_shares_with_an_interval() -> None:
     wrong_cart = RIGHT.replace("2", "3")
-    found = score([agreement(RIGHT, text) for text in (RIGHT, RIGHT, wrong_cart, "{")])
+    found = score([agreement(RIGHT, text, "") for text in (RIGHT, RIGHT, wrong_cart, "{")])
     assert found["n"] == 4 and found["joint"] == 0.5 and found["state"] == found["valid"] == 0.75
     assert found["cart"] == 0.5 and found["bid"] is None
     assert found["low"] == pytest.approx(0.15, abs=0.01)  # Wilson, 2 of 4
