@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from haggle.checks import contradicts_terms
 from haggle.edits import carried_out, held
 from haggle.impossible import bids_below_nothing
 from haggle.language.evidence import Evidence, calls_off, leaves, read_answer, replaces
@@ -103,7 +104,7 @@ class Guard:
         withheld: Evidence | None = None
         if proposal.state not in self._states:
             withheld = Evidence("open", "transition")
-        elif session.procedure.is_critical(proposal.state) and not self.trusted:
+        elif session.procedure.is_critical(proposal.state):
             withheld = self._withheld()
         if withheld is None:
             return ruling
@@ -121,6 +122,10 @@ class Guard:
 
     def _withheld(self) -> Evidence | None:
         """Why the sale may not close now; None when it may."""
+        if self.trusted:
+            price = self.session.sale_price or 0.0
+            other = contradicts_terms(self.utterance, self.session.cart, price)
+            return Evidence("open", "other_terms") if other else None
         if self.session.world.confirmation == "explicit":
             return Evidence("open", "confirmation")
         if self.evidence.verdict != "affirms":
@@ -216,8 +221,7 @@ def terms_of(session: Session) -> Terms | None:
     goods = tuple(
         Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items
     )
-    others = tuple(i.item_name for i in world.items if i.item_id not in session.cart)
-    return Terms(goods, session.sale_price, world.currency, world.merchant.name, others)
+    return Terms(goods, session.sale_price, world.currency, world.merchant.name)
 
 
 def said(session: Session, reason: str, evidence: Evidence | None = None) -> str:

@@ -150,10 +150,12 @@ class LlmTeacher:
     def _checked(self, view: Session, player: str, answer: Generation, known: bool) -> TurnRecord:
         """The answer taken at its word, once it passed every check, and the guard untouched.
 
-        Where it is `known` what the player means, the guard does not doubt a yes for its words.
+        Where it is `known` what the player means, and for all but a sale, the guard asks for no
+        evidence in the player's words: a teacher understands more of them than code reads.
         """
+        trusted = known or not self._sells(view, answer)
         at_its_word, guarded = (
-            Merchant(self.merchant.engine, guard, trusted=known).complete(
+            Merchant(self.merchant.engine, guard, trusted=trusted).complete(
                 fork(view), player, answer
             )
             for guard in (OFF, STATE)
@@ -163,6 +165,10 @@ class LlmTeacher:
             keep_ledger(view, at_its_word.response)
         self._refuse(objections(guarded), view)
         return at_its_word
+
+    def _sells(self, view: Session, answer: Generation) -> bool:
+        proposal = decode(self.method.wire, answer.text, view.procedure)
+        return view.procedure.is_critical(proposal.state)
 
     def _refuse(self, wrong: Sequence[str], session: Session) -> None:
         """Raise Rejected for the gravest of these failures."""

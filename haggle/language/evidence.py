@@ -2,8 +2,7 @@
 
 A line affirms a review when every word of it is accounted for: it is a row of phrases of a grammar
 (`english/evidence`), at least one of which is an agreement, with the reviewed goods, numbers and
-price in their slots, and remarks and actions of harmless words. Whatever is left over keeps the
-sale open. A model takes no part in it.
+price in their slots. Whatever is left over keeps the sale open. A model takes no part in it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ AGREEING = ("affirm", "plain", "assent")
 SPOKEN = (*AGREEING, "parting", "remark", *NEUTRAL)
 ACTED = ("gesture", "deed", *AGREEING, *NEUTRAL)
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
-MAX_REMARK = 24  # words of a harmless sentence
-Clauses = Sequence[Sequence[Token]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +70,29 @@ class _Answer:
         A plain yes is no agreement beside a farewell; a weak one (`assent`: "fine", "sure") and a
         mere action (`deed`) neither beside a farewell nor beside a remark, which might mock them.
         """
-        if self._line.holds("veto") or self._asks() or self._slots.strange_amount(self._fixed()):
+        if self._vetoed() or self._asks() or self._slots.strange_amount(self._fixed()):
             return False
         found: set[str] = set()
         goods: set[str] = set()
         for start, clauses in self._sentences:
             end = start + sum(map(len, clauses))
-            if clauses[0][0].aside:
-                if not self._acted(start, end):
-                    return False
+            acted = clauses[0][0].aside
+            if not (self._acted(start, end) if acted else self._line.tiles(start, end, SPOKEN)):
+                return False
+            if acted:
                 found |= self._roles(start, end, ("deed",), ACTED)
                 continue
-            spoken = self._spoken(start, clauses)
-            found |= self._roles(start, spoken, AGREEING, SPOKEN)
-            for role in ("parting", "remark"):
-                if not self._line.tiles(start, spoken, [r for r in SPOKEN if r != role]):
-                    found.add(role)
-            goods |= self._goods_agreed_to(start, spoken)
-            if spoken < end:
-                found.add("remark")
-                if not self._harmless(spoken, end):
-                    return False
+            found |= self._roles(start, end, AGREEING, SPOKEN) | self._beside(start, end)
+            goods |= self._goods_agreed_to(start, end)
         return self._agreed(found) and len(goods) in {0, len(self._terms.goods)}
+
+    def _beside(self, start: int, end: int) -> set[str]:
+        """What stands beside courtesy, terms and agreement: a remark, a farewell, both or none."""
+        plain = (*AGREEING, *NEUTRAL)
+        for roles in ((), ("remark",), ("parting",)):
+            if self._line.tiles(start, end, (*plain, *roles)):
+                return set(roles)
+        return {"remark", "parting"}
 
     def _roles(
         self, start: int, end: int, wanted: Collection[str], beside: Collection[str]
@@ -107,6 +105,15 @@ class _Answer:
         if "affirm" in found or "parting" in found:
             return "affirm" in found
         return "plain" in found or ("remark" not in found and bool({"assent", "deed"} & set(found)))
+
+    def _vetoed(self) -> bool:
+        """Whether a phrase that keeps a sale open stands within a sentence."""
+        ends = [start + sum(map(len, clauses)) for start, clauses in self._sentences]
+        return any(
+            role == "veto" and not any(at < end < stop for end in ends)
+            for at in range(len(self._words))
+            for stop, role in self._line.phrases(at)
+        )
 
     def _fixed(self) -> set[int]:
         """Places of number words that belong to idioms: `a thousand times yes`."""
@@ -150,51 +157,18 @@ class _Answer:
                 at = end
         return False
 
-    def _spoken(self, start: int, clauses: Clauses) -> int:
-        """Where the phrases of a sentence end; behind it, or from its start on, is a remark."""
-        ends = [start]
-        for clause in clauses:
-            ends.append(ends[-1] + len(clause))
-        openers = self._english.lexicon.openers_after_comma
-        for number in range(len(clauses), 0, -1):
-            whole = number == len(clauses)
-            if not self._line.tiles(start, ends[number], SPOKEN):
-                continue
-            if whole or clauses[number][0].text in openers:
-                return ends[number]
-        return start
-
     def _acted(self, start: int, end: int) -> bool:
         """Whether these words are an action that takes nothing back."""
         said = f" {' '.join(self._words[start:end])} "
         if any(f" {phrase} " in said for phrase in self._english.lexicon.gestures_against):
             return False
-        return self._accounted(start, end, self._english.gestures, ACTED)
-
-    def _harmless(self, start: int, end: int) -> bool:
-        """Whether these words are a remark: harmless ones, and the reviewed goods and price."""
-        offers = any(
-            role == "offering" and stop <= end
-            for at in range(start, end)
-            for stop, role in self._line.phrases(at)
-        )
-        if offers or end - start > MAX_REMARK:
-            return False
-        return self._accounted(start, end, self._english.harmless, ("remark",))
-
-    def _accounted(
-        self, start: int, end: int, safe: Collection[str], roles: Collection[str]
-    ) -> bool:
-        """Whether safe words, stated terms and phrases of these roles tile these words."""
         reached = {start}
         for at in range(start, end):
             if at not in reached:
                 continue
-            reached |= {stop for stop in self._slots.goods(at) if stop <= end}
-            reached |= {s for s, role in self._line.phrases(at) if role in roles and s <= end}
-            word = self._words[at]
-            safely = word in safe and word not in self._terms.other_words
-            if safely or word in self._terms.goods_words:
+            reached.update(stop for stop in self._slots.goods(at) if stop <= end)
+            reached.update(s for s, role in self._line.phrases(at) if role in ACTED and s <= end)
+            if self._words[at] in self._english.gestures | self._terms.goods_words:
                 reached.add(at + 1)
         return end in reached
 

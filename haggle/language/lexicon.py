@@ -23,7 +23,6 @@ class Lexicon(Record):
     roles: dict[str, list[str]]
     gestures: list[str]
     gestures_against: list[str]
-    openers_after_comma: list[str]
     leading: list[str]
     doubts: dict[str, list[str]]
     leaving: list[str]
@@ -46,12 +45,11 @@ class _Either:
 
 @dataclass(frozen=True)
 class Reader:
-    """A lexicon with its grammar. `harmless` words may stand in a remark, `gestures` in an action;
-    `mendable` ones are read even with a slip of a letter."""
+    """A lexicon with its grammar. `gestures` are words that may stand in an action, `mendable` ones
+    are read even with a slip of a letter."""
 
     lexicon: Lexicon
     grammar: Grammar
-    harmless: frozenset[str]
     gestures: frozenset[str]
     known: frozenset[str]
     mendable: frozenset[str]
@@ -76,15 +74,13 @@ def reader() -> Reader:
     agreeing = Grammar(
         {role: lexicon.roles[role] for role in ("affirm", "plain")}, lexicon.sets, SLOTS
     )
-    harmless = _listed("harmless.txt")
     gestures = frozenset(lexicon.gestures)
     spoken = {word for entry in lexicon.spellings.values() for word in entry.split()}
     return Reader(
         lexicon=lexicon,
         grammar=grammar,
-        harmless=harmless,
         gestures=gestures,
-        known=frozenset(grammar.words | harmless | gestures | spoken),
+        known=frozenset(grammar.words | gestures | spoken),
         mendable=frozenset(w for w in agreeing.words if len(w) >= 4 and w.isalpha()),
     )
 
@@ -102,8 +98,3 @@ def _joined(first: Any, second: Any) -> Any:
         common = {key: _joined(first[key], second[key]) for key in first.keys() & second.keys()}
         return {**first, **second, **common}
     return f"{first} {second}" if isinstance(first, str) else [*first, *second]
-
-
-def _listed(name: str) -> frozenset[str]:
-    lines = (ENGLISH / name).read_text(encoding="utf-8").splitlines()
-    return frozenset(line for line in lines if line and not line.startswith("#"))

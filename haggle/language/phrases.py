@@ -184,14 +184,6 @@ class Line:
                 reached |= {s for s, role in self.phrases(at) if s <= end and role in allowed}
         return end in reached
 
-    def holds(self, role: str) -> tuple[int, int] | None:
-        """Where the first phrase of a role stands, wherever it is; None where there is none."""
-        for at in range(len(self.words)):
-            ends = [end for end, found in self.phrases(at) if found == role]
-            if ends:
-                return at, max(ends)
-        return None
-
 
 class _Parser:
     """Reads one template. Raises ValueError naming it."""

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-_COINS = frozenset("coin coins gold money bucks quid".split())
+_COINS = frozenset("coin coins money bucks quid".split())
 
 
 def singular(word: str) -> str:
@@ -44,13 +44,6 @@ class Terms:
     price: float
     currency: str
     merchant: str
-    others: tuple[str, ...] = ()  # names of what else the shop knows
-
-    @cached_property
-    def other_words(self) -> frozenset[str]:
-        """Words of other goods' names: in a line they may ask for more than was reviewed."""
-        words = {word for name in self.others for word in _name_words(name) if len(word) > 2}
-        return frozenset(form for word in words for form in _forms(word)) - self.goods_words
 
     @cached_property
     def words(self) -> frozenset[str]:

@@ -161,16 +161,16 @@ def accepted(session: Session, answer: str, player: str) -> Proposal:
 
 def test_a_price_haggled_by_a_teacher_must_be_the_one_code_comes_to(frontier):
     write(frontier, "axes", replace(offer(("Sharp Axe", 4)), say="__PRICE__"))
-    cart, line = dict(frontier.cart), "would you take 100?"
+    cart, line = dict(frontier.cart), "would you take 200?"
     floor = resolve(
-        frontier, Proposal("OFFER_SELL", "NEGOTIATE", "", bid=100), guarded=True
+        frontier, Proposal("OFFER_SELL", "NEGOTIATE", "", bid=200), guarded=True
     ).sale_price
     assert floor is not None and floor < 520
     lowered = full(
         frontier, "NEGOTIATE", f"I can let you have it for {floor:.0f} gold.", cart, floor
     )
     proposal = accepted(frontier, lowered, line)
-    assert (proposal.bid, proposal.say) == (100, "I can let you have it for __PRICE__ gold.")
+    assert (proposal.bid, proposal.say) == (200, "I can let you have it for __PRICE__ gold.")
     held = full(frontier, "NEGOTIATE", "It is 520 gold and stays 520 gold.", cart, 520)
     with pytest.raises(Rejected) as caught:
         accepted(frontier, held, line)

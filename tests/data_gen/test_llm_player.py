@@ -194,7 +194,7 @@ def test_other_words_do_not_end_it(text):
 
 
 def endless() -> Model:
-    return Model("player", lambda r: "on and " * r.messages[1].content.count("Player: ") + "on")
+    return Model("player", lambda r: "yes, " * r.messages[1].content.count("Player: ") + "go ahead")
 
 
 def test_a_player_that_never_says_end_is_stopped():

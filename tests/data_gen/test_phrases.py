@@ -53,10 +53,10 @@ def strings(data: object) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def benchmark_grams() -> dict[tuple[str, ...], str]:
-    """Six-word runs of every player line of both sets of turn cases, with the case."""
+    """Six-word runs of every player line of all sets of turn cases, with the case."""
     found: dict[tuple[str, ...], str] = {}
     sets = sorted((ROOT / "eval" / "benchmarks").glob("*.jsonl"))
-    assert [path.stem for path in sets] == ["dev", "held"]
+    assert [path.stem for path in sets] == ["dev", "held", "review-dev", "review-held"]
     for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):
         case = json.loads(line)
         for said in (case["player"], *(past["player"] for past in case["history"])):

@@ -19,6 +19,7 @@ from haggle.world_io import load_worlds
 KEYS = {
     "n", "state_accuracy", "cart_accuracy", "joint_accuracy", "forbidden_rate", "price_ok_rate",
     "valid_json_rate",
+    "wrongful_sales", "held_up_yeses",
 }  # fmt: skip
 WORLD = """\
 merchant: {name: Ada, persona: A calm trader.}
@@ -97,7 +98,7 @@ def bench(tmp_path: Path):
 
 def test_metrics_have_exactly_the_agreed_keys(bench, tmp_path):
     metrics, _, _ = bench([case(1, tags=["a", "b"]), case(2, tags=["b"])])
-    assert set(metrics) == KEYS | {"by_tag", "latency_s", "engine", "guard", "model"}
+    assert set(metrics) == KEYS | {"by_tag", "latency_s", "engine", "guard", "model", "renewed"}
     assert set(metrics["latency_s"]) == {"p50", "p95"}
     assert (metrics["engine"], metrics["guard"], metrics["model"]) == ("table", "off", "table-1")
     assert {tag: set(rates) for tag, rates in metrics["by_tag"].items()} == {"a": KEYS, "b": KEYS}
@@ -129,7 +130,7 @@ def test_the_cart_is_checked_only_where_the_answer_states_one(bench):
 def test_a_price_out_of_its_range_or_a_forbidden_state_spoils_the_case(bench):
     gold = {
         "states": ["NEGOTIATE", "COMMIT_SALE"],
-        "sale_price": [125, 130],
+        "sale_price": [122, 130],
         "forbidden_states": ["COMMIT_SALE"],
     }
     cases = [case(n, gold=gold, history=[OFFERED]) for n in (1, 2, 3)]
@@ -137,7 +138,7 @@ def test_a_price_out_of_its_range_or_a_forbidden_state_spoils_the_case(bench):
         cases,
         {
             "line 1": compact("NEGOTIATE", "OFFER_SELL", bid=126),
-            "line 2": compact("NEGOTIATE", "OFFER_SELL", bid=1),
+            "line 2": compact("NEGOTIATE", "OFFER_SELL", bid=60),
             "line 3": compact("COMMIT_SALE", "OFFER_SELL"),
         },
     )

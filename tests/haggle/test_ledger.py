@@ -79,7 +79,8 @@ def test_a_bid_is_met_half_way_and_taken_when_close(stall):
     cart = {"axe": 2}  # list 260, floor 208, step 13
     assert counter_offer(stall, cart, 260, 220) == 240
     assert counter_offer(stall, cart, 260, 250) == 250
-    assert counter_offer(stall, cart, 260, 1) == 234, "half-way to the floor, not to the bid"
+    assert counter_offer(stall, cart, 260, 100) == 234, "half-way to the floor, not to the bid"
+    assert counter_offer(stall, cart, 260, 80) == 260, "absurdly low: below a third"
     assert counter_offer(stall, cart, 260, None) == 247
     assert counter_offer(stall, cart, 210, None) == 208
     assert counter_offer(stall, cart, 260, 999) == 260, "nobody is charged more than was asked"

@@ -18,7 +18,7 @@ from haggle.language.terms import Good, Terms
 
 BLANKETS = Good("blanket", ("Fur Blanket", "Fur Blankets"), 3)
 KETTLE = Good("kettle", ("Iron Kettle", "Iron Kettles"), 1)
-ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh", ("Tin Lantern", "Rope"))
+ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh")
 AGREEING = [
     "yes",
     "yes please, Otto",
