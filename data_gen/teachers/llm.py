@@ -46,6 +46,7 @@ _SAID = {
     "quantity": "nobody can buy so many pieces of it: leave it out",
     "nothing_shown": "none of the items shown is sold here",
 }
+_NO_YES = "the player's words are no plain yes to the review: review it again"
 
 
 def fork(session: Session) -> Session:
@@ -89,7 +90,7 @@ class LlmTeacher:
             session.exchanges[-1].answer if compact else full_json(record.response, self.reporting)
         )
         view.exchanges.append(Exchange(note, view.heard(record.player), answer))
-        for name in ("world", "last", "state", "sale_price", "shown"):
+        for name in ("world", "last", "state", "sale_price", "shown", "review"):
             setattr(view, name, getattr(session, name))
         view.cart, view.sales = dict(session.cart), list(session.sales)
 
@@ -175,7 +176,7 @@ class LlmTeacher:
         if not self.reporting:  # what a method does not ask for cannot be wrong
             wrong = [name for name in wrong if name != "inference"]
         for name in sorted(wrong, key=lambda name: name != "critical"):
-            message = _SAID.get(name, name).format(last=session.last)
+            message = _SAID.get(name, _NO_YES).format(last=session.last)
             raise Rejected(name, message)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
@@ -10,7 +11,7 @@ from typing import Any
 
 from haggle.config import Record, parse, read_mapping
 from haggle.language.phrases import Grammar
-from haggle.language.tokens import Token, asides, one_slip_from, tokens
+from haggle.language.tokens import Token, asides, slips, tokens
 
 SLOTS = {"price", "paid", "any", "goods", "count", "name"}
 ENGLISH = Path(__file__).parent / "english"
@@ -45,14 +46,14 @@ class _Either:
 
 @dataclass(frozen=True)
 class Reader:
-    """A lexicon with its grammar. `gestures` are words that may stand in an action, `mendable` ones
-    are read even with a slip of a letter."""
+    """A lexicon with its grammar. `gestures` are words that may stand in an action, `mended` what
+    words with a slip of a letter mean."""
 
     lexicon: Lexicon
     grammar: Grammar
     gestures: frozenset[str]
     known: frozenset[str]
-    mendable: frozenset[str]
+    mended: dict[str, str]
 
     def words(self, line: str, names: Collection[str] = ()) -> list[Token]:
         """The words of a line in canonical spelling; `names` need no mending."""
@@ -62,7 +63,7 @@ class Reader:
     def _mended(self, token: Token, names: Collection[str]) -> Token:
         if token.kind != "word" or token.text in self.known or token.text in names:
             return token
-        meant = one_slip_from(token.text, self.mendable)
+        meant = self.mended.get(token.text)
         return replace(token, text=meant) if meant else token
 
 
@@ -71,9 +72,8 @@ def reader() -> Reader:
     """The reader of English. Raises HaggleError naming a file with a mistake."""
     lexicon = _lexicon()
     grammar = Grammar(lexicon.roles, lexicon.sets, SLOTS)
-    agreeing = Grammar(
-        {role: lexicon.roles[role] for role in ("affirm", "plain")}, lexicon.sets, SLOTS
-    )
+    agreeing = [*lexicon.roles["affirm"], *lexicon.roles["plain"]]
+    agreeing += [entry for name in ("yes", "done", "ok") for entry in lexicon.sets[name]]
     gestures = frozenset(lexicon.gestures)
     spoken = {word for entry in lexicon.spellings.values() for word in entry.split()}
     return Reader(
@@ -81,7 +81,7 @@ def reader() -> Reader:
         grammar=grammar,
         gestures=gestures,
         known=frozenset(grammar.words | gestures | spoken),
-        mendable=frozenset(w for w in agreeing.words if len(w) >= 4 and w.isalpha()),
+        mended=slips({word for text in agreeing for word in re.findall(r"[a-z]{4,}", text)}),
     )
 
 

@@ -58,25 +58,32 @@ class _Piece:
 class _State:
     """Nodes that the same words lead to. What follows is worked out once, and remembered."""
 
-    def __init__(self, nodes: Collection[_Node], known: dict[frozenset[int], _State]) -> None:
-        self._nodes, self._known = nodes, known
-        self._after: dict[str, _State | None] = {}
-        self.roles = frozenset(role for node in nodes for role in node.roles)
-        self.slots = tuple(dict.fromkeys(name for node in nodes for name in node.slots))
+    def __init__(self, nodes: Iterable[_Node], known: dict[frozenset[int], _State]) -> None:
+        self._known = known
+        self._after: dict[str, _State] = {}
+        self._next: dict[str, dict[int, _Node]] = {}
+        roles: set[str] = set()
+        for node in nodes:
+            roles |= node.roles
+            for word, following in (*node.words.items(), *node.slots.items()):
+                self._next.setdefault(word, {}).update((id(n), n) for n in following)
+        self.roles = frozenset(roles)
+        self.slots = frozenset(filter(_is_slot, self._next))
+
+    def first(self) -> frozenset[str]:
+        """The words, slots and sets that may follow."""
+        return frozenset(self._next)
 
     def after(self, word: str) -> _State | None:
         """The state that a word, or a slot by its name, leads to."""
-        if word not in self._after:
-            table = [n.slots if _is_slot(word) else n.words for n in self._nodes]
-            nodes = {id(node): node for entry in table for node in entry.get(word, ())}
+        state = self._after.get(word)
+        if state is None and word in self._next:
+            nodes = self._next[word]
             key = frozenset(nodes)
-            if nodes and key not in self._known:
-                self._known[key] = _State(list(nodes.values()), self._known)
-            state = self._known[key] if nodes else None
-            if not nodes and not _is_slot(word):
-                return None  # whatever people type is not worth remembering
-            self._after[word] = state
-        return self._after[word]
+            if key not in self._known:
+                self._known[key] = _State(nodes.values(), self._known)
+            state = self._after[word] = self._known[key]
+        return state
 
 
 def _is_slot(word: str) -> bool:
@@ -92,8 +99,25 @@ class Grammar:
         """Raises ValueError for a template that cannot be read, naming it."""
         self._known = {f"<{name}>" for name in slots} | {f"@{name}" for name in sets}
         self.words: set[str] = set()
-        self._root = self._start(roles)
-        self._sets = {f"@{name}": self._start({name: sets[name]}) for name in sets}
+        self.root = self._start(roles)
+        self.sets = {f"@{name}": self._start({name: sets[name]}) for name in sets}
+        self.beginning = self._beginning()
+
+    def _beginning(self) -> dict[str, frozenset[str]]:
+        """The sets that may begin with a word, or with a slot, by that word or slot."""
+        first = {name: state.first() for name, state in self.sets.items()}
+        grown = True
+        while grown:
+            grown = False
+            for name, begin in first.items():
+                more = {word for other in begin & first.keys() for word in first[other]} - begin
+                grown = grown or bool(more)
+                first[name] = begin | more
+        found: dict[str, set[str]] = {}
+        for name, begin in first.items():
+            for word in begin:
+                found.setdefault(word, set()).add(name)
+        return {word: frozenset(names) for word, names in found.items()}
 
     def _start(self, roles: Mapping[str, Sequence[str]]) -> _State:
         root = _Node()
@@ -108,28 +132,24 @@ class Grammar:
 
     def line(self, words: Sequence[str], slots: Mapping[str, Slot]) -> Line:
         """A line to find phrases in; `slots` fill the places in angle brackets, by name."""
-        return Line(words, self._root, self._sets, slots)
+        return Line(words, self, slots)
 
 
 class Line:
     """The phrases of a grammar in one line. What is found is remembered, place by place."""
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        root: _State,
-        sets: Mapping[str, _State],
-        slots: Mapping[str, Slot],
-    ) -> None:
+    def __init__(self, words: Sequence[str], grammar: Grammar, slots: Mapping[str, Slot]) -> None:
         self.words = words
-        self._root, self._sets, self._slots = root, sets, slots
+        self._grammar = grammar
+        self._slots = {f"<{name}>": slot for name, slot in slots.items()}
         self._found: dict[tuple[str, int], set[int]] = {}
+        self._open: dict[int, frozenset[str]] = {}
         self._phrases: dict[int, set[tuple[int, str]]] = {}
 
     def phrases(self, start: int) -> set[tuple[int, str]]:
         """The phrases that begin at a place: where each ends, and its role."""
         if start not in self._phrases:
-            self._phrases[start] = self._walk(self._root, start)
+            self._phrases[start] = self._walk(self._grammar.root, start)
         return self._phrases[start]
 
     def _walk(self, root: _State, start: int) -> set[tuple[int, str]]:
@@ -142,7 +162,7 @@ class Line:
             if at == len(self.words):
                 continue
             then = [(state.after(self.words[at]), at + 1)]
-            for name in state.slots:
+            for name in state.slots & self._opening(at):
                 following = state.after(name)
                 then += [(following, end) for end in self._ends(name, at)]
             for after, end in then:
@@ -151,15 +171,24 @@ class Line:
                     here.append((after, end))
         return found
 
+    def _opening(self, at: int) -> frozenset[str]:
+        """The slots, and the sets, that may begin at a place."""
+        if at not in self._open:
+            slots = {name for name in self._slots if self._ends(name, at)}
+            begin = self._grammar.beginning
+            sets = [begin.get(word, frozenset()) for word in (self.words[at], *slots)]
+            self._open[at] = frozenset(slots).union(*sets)
+        return self._open[at]
+
     def _ends(self, name: str, at: int) -> set[int]:
         """Where a slot or a set that begins at a place may end."""
         key = (name, at)
         if key not in self._found:
             self._found[key] = set()  # a set that names itself ends here
-            if name in self._sets:
-                self._found[key] = {end for end, _ in self._walk(self._sets[name], at)}
+            if name in self._slots:
+                self._found[key] = set(self._slots[name](at))
             else:
-                self._found[key] = set(self._slots[name[1:-1]](at))
+                self._found[key] = {end for end, _ in self._walk(self._grammar.sets[name], at)}
         return self._found[key]
 
     def covers(self, start: int, end: int, wanted: str, beside: Iterable[str]) -> bool:

@@ -121,30 +121,19 @@ def asides(found: Sequence[Token]) -> list[Token]:
     return marked
 
 
-def one_slip_from(typed: str, words: Collection[str]) -> str | None:
-    """The only one of `words` that `typed` is with two letters swapped, or with one letter left
-    out or doubled; None where there is none, or more than one."""
-    fits = {word for word in words if len(word) >= LEAST_MENDED - 1 and _slip(typed, word)}
-    return fits.pop() if len(fits) == 1 else None
-
-
-def _slip(typed: str, word: str) -> bool:
-    if not typed or typed[0] != word[0]:
-        return False
-    if len(typed) == len(word):
-        wrong = [i for i in range(len(word)) if typed[i] != word[i]]
-        return (
-            len(wrong) == 2
-            and wrong[1] == wrong[0] + 1
-            and (typed[wrong[0]], typed[wrong[1]]) == (word[wrong[1]], word[wrong[0]])
-        )
-    if len(word) < LEAST_MENDED or abs(len(typed) - len(word)) != 1:
-        return False
-    longer, shorter = (typed, word) if len(typed) > len(word) else (word, typed)
-    at = next((i for i in range(len(shorter)) if longer[i] != shorter[i]), len(shorter))
-    if longer[:at] + longer[at + 1 :] != shorter:
-        return False
-    return longer is word or (at > 0 and longer[at] == longer[at - 1])
+def slips(words: Collection[str]) -> dict[str, str]:
+    """What may be meant by a word with two letters swapped, or one left out or doubled behind its
+    first letter; what may be two words is none."""
+    meant: dict[str, set[str]] = {}
+    for word in words:
+        places = range(1, len(word))
+        wrong = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in places[:-1]}
+        if len(word) >= LEAST_MENDED:
+            wrong |= {word[:i] + word[i + 1 :] for i in places}
+            wrong |= {word[:i] + word[i] + word[i:] for i in range(len(word))}
+        for slip in wrong - {word}:
+            meant.setdefault(slip, set()).add(word)
+    return {slip: found.pop() for slip, found in meant.items() if len(found) == 1}
 
 
 def hidden_characters(line: str) -> bool:

@@ -260,9 +260,11 @@ def test_eval_cases_writes_metrics_with_the_agreed_keys(haggle: Run, folder: Pat
     metrics = read_json(folder / "out" / "metrics.json")
     rates = {
         "n", "state_accuracy", "cart_accuracy", "joint_accuracy", "forbidden_rate",
-        "price_ok_rate", "valid_json_rate",
+        "price_ok_rate", "valid_json_rate", "wrongful_sales", "held_up_yeses",
     }  # fmt: skip
-    assert set(metrics) == rates | {"by_tag", "latency_s", "engine", "guard", "model"}
+    assert set(metrics) == rates | {
+        "by_tag", "latency_s", "engine", "guard", "model", "renewed",
+    }  # fmt: skip
     assert set(metrics["by_tag"]["t"]) == rates and set(metrics["latency_s"]) == {"p50", "p95"}
     assert (metrics["n"], metrics["joint_accuracy"], metrics["cart_accuracy"]) == (2, 1.0, 1.0)
     assert (metrics["engine"], metrics["guard"]) == ("scripted", "state")
