@@ -79,11 +79,11 @@ class _Answer:
             acted = clauses[0][0].aside
             if not (self._acted(start, end) if acted else self._line.tiles(start, end, SPOKEN)):
                 return False
+            goods |= self._goods_agreed_to(start, end)
             if acted:
                 found |= self._roles(start, end, ("deed",), ACTED)
-                continue
-            found |= self._roles(start, end, AGREEING, SPOKEN) | self._beside(start, end)
-            goods |= self._goods_agreed_to(start, end)
+            else:
+                found |= self._roles(start, end, AGREEING, SPOKEN) | self._beside(start, end)
         return self._agreed(found) and len(goods) in {0, len(self._terms.goods)}
 
     def _beside(self, start: int, end: int) -> set[str]:
@@ -126,7 +126,7 @@ class _Answer:
         }
 
     def _goods_agreed_to(self, start: int, end: int) -> set[str]:
-        """The goods that are named, but for those that a courtesy speaks of: `he will love it`."""
+        """The goods that are named with a number, or not in a courtesy: `he will love the lamp`."""
         spoken_of = [
             (at, stop)
             for at in range(start, end)
@@ -137,8 +137,8 @@ class _Answer:
             m.key
             for m in self._slots.mentions
             if start <= m.start and m.end <= end
-            and not any(at <= m.start and m.end <= stop and stop - at > m.end - m.start
-                        for at, stop in spoken_of)
+            and (m.counted or not any(at <= m.start and m.end <= stop and
+                                      stop - at > m.end - m.start for at, stop in spoken_of))
         }  # fmt: skip
 
     def _asks(self) -> bool:
