@@ -17,9 +17,11 @@ ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
 
 
 class ScriptedOptions(Record):
-    """The answers of the scripted engine, first one first."""
+    """The answers of the scripted engine, first one first; with `again` from the start once more
+    when they are used up."""
 
     answers: tuple[str, ...] = ()
+    again: bool = False
 
 
 class LlamaCppOptions(Record):

@@ -18,6 +18,7 @@ class ScriptedEngine:
     model = "scripted"
 
     def __init__(self, answers: EngineConfig | Iterable[str]) -> None:
+        self._again = isinstance(answers, EngineConfig) and answers.scripted.again
         if isinstance(answers, EngineConfig):
             answers = answers.scripted.answers
         self._answers = deque(answers)
@@ -43,6 +44,9 @@ class ScriptedEngine:
                 hint="script one answer per request",
             )
         self.requests.append(request)
-        text = self._answers.popleft()
+        text = self._answers[0]
+        self._answers.rotate(-1)
+        if not self._again:
+            self._answers.pop()
         prompt = sum(len(m.content.split()) for m in request.messages)
         return Generation(text, prompt_tokens=prompt, completion_tokens=len(text.split()))
