@@ -55,9 +55,9 @@ class _Answer:
         self._terms, self._english = terms, english
         self._tokens = [t for t in found if t.kind not in {"comma", "stop"}]
         self._words = [t.text for t in self._tokens]
-        self._slots = TermSlots(self._words, terms)
-        self._line = english.grammar.line(self._words, self._slots.by_name)
         self._sentences = list(_sentences(found))
+        self._slots = TermSlots(self._words, terms, {start for start, _ in self._sentences})
+        self._line = english.grammar.line(self._words, self._slots.by_name)
 
     def is_all(self, role: str) -> bool:
         """Whether the line is phrases of this role, and courtesy."""

@@ -37,10 +37,13 @@ class Mention:
 
 
 class TermSlots:
-    """The slots of a grammar that the terms of a review fill, in one line of words."""
+    """The slots of a grammar that the terms of a review fill, in one line of words. No mention
+    goes on into another sentence; `starts` are the places where sentences begin."""
 
-    def __init__(self, words: Sequence[str], terms: Terms) -> None:
-        self._words, self._terms = words, terms
+    def __init__(
+        self, words: Sequence[str], terms: Terms, starts: Collection[int] = frozenset()
+    ) -> None:
+        self._words, self._terms, self._starts = words, terms, starts
         self._read: dict[int, list[Mention]] = {}
         self.by_name = {
             "price": lambda at: self._money(at, lambda n: n == terms.price),
@@ -147,7 +150,7 @@ class TermSlots:
         -1 where two numbers stand there."""
         words, place = self._words, at
         number: float | None = None
-        while place < len(words):
+        while place < len(words) and not (place > at and place in self._starts):
             value, used = number_at(words, place)
             if used or words[place] in EACH:
                 if number is not None:
@@ -163,7 +166,7 @@ class TermSlots:
     def _mention(self, good: Good, start: int, end: int, before: float | None) -> Mention:
         words, number = self._words, before
         times = end < len(words) and words[end] in _TIMES
-        value, used = number_at(words, end + times)
+        value, used = number_at(words, end + times) if end not in self._starts else (None, 0)
         if used and before in (None, value) and (times or value == good.quantity):
             number, end = value, end + times + used
         fits = number == good.quantity
@@ -179,6 +182,8 @@ class TermSlots:
         end = None
         for place in range(at, min(len(self._words), at + MAX_NAME)):
             word = singular(self._words[place])
+            if place > at and place in self._starts:
+                break
             if word in good.words:
                 end = place + 1
             elif not (word in _MEASURES or (word in {"of", "the"} and place > at)):

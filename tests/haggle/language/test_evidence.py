@@ -83,6 +83,8 @@ def test_one_word_exchanged_and_it_agrees_no_longer(line):
         ("yes, all five", False),
         ("yes, kettle x1 and blankets x3", True),
         ("yes, kettle x2", False),
+        ("I'll take that. A kettle", False),
+        ("Good with me. The kettle", False),
         ("deal at 145", True),
         ("deal at one hundred and forty-five crowns", True),
         ("deal at 144", False),
