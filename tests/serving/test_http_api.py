@@ -422,3 +422,10 @@ def test_an_unknown_confirmation_is_told_with_the_right_ones():
     result = CliRunner().invoke(command, ["serve", "--confirmation", "explicite"])
     assert "unknown confirmation 'explicite'" in str(result.exception)
     assert "explicit" in str(getattr(result.exception, "hint", ""))
+
+
+def test_no_sale_is_told_while_it_may_still_be_withheld():
+    with served(talker(OFFER, REVIEW, SALE)) as client:
+        session, _ = reviewed(client)
+        answer = events(say(client, session, "sure, and pigs fly", stream=True).text)
+        assert [kind for kind, _ in answer] == ["turn"] and "Done" not in answer[0][1]["say"]
