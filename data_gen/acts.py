@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from haggle.wire import Bid, Quantity, Step
+from haggle.trade.wire import Bid, Quantity, Step
 
 Line = tuple[str, Quantity]
 Change = tuple[tuple[str, Step], ...]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from data_gen.teachers.config import PlayerConfig, TeacherConfig
-from haggle.config import Record, load_config, parse
-from haggle.errors import HaggleError
-from haggle.methods import DEFAULT_METHOD, get_method
+from haggle.core.config import Record, load_config, parse
+from haggle.core.errors import HaggleError
+from haggle.trade.methods import DEFAULT_METHOD, get_method
 from serving.engines import EngineConfig, read_engine_config
 
 if TYPE_CHECKING:

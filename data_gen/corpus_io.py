@@ -19,21 +19,21 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, InstanceOf
 
 from data_gen.language.phrasebook import Split
-from haggle import placeholders
-from haggle.config import Record, load_config
-from haggle.edits import shortened
-from haggle.engine import Generation
-from haggle.errors import HaggleError, nearest
-from haggle.formula import Formula
-from haggle.merchant import Merchant
-from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.records import SCHEMA_VERSION, Scenario, TurnRecord
-from haggle.scripted import NullEngine
-from haggle.session import Session
-from haggle.storage import dumps
-from haggle.wire import UNLISTED, Bid, Proposal, Quantity, encode_compact
-from haggle.world import World
-from haggle.world_io import load_worlds
+from haggle.core.config import Record, load_config
+from haggle.core.engine import Generation
+from haggle.core.errors import HaggleError, nearest
+from haggle.core.storage import dumps
+from haggle.trade import placeholders
+from haggle.trade.edits import shortened
+from haggle.trade.formula import Formula
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.records import SCHEMA_VERSION, Scenario, TurnRecord
+from haggle.trade.scripted import NullEngine
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Bid, Proposal, Quantity, encode_compact
+from haggle.trade.world import World
+from haggle.trade.world_io import load_worlds
 
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -23,9 +23,9 @@ from data_gen.dataset.runners import choose_workers, run_local
 from data_gen.dataset.shards import Job, Shard, count, plan, sweep, unfinished
 from data_gen.sources import make_dialogue, to_row
 from haggle import __version__
-from haggle.config import claim_directory
-from haggle.errors import HaggleError
-from haggle.storage import read_json, write_json
+from haggle.core.config import claim_directory
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json, write_json
 
 __all__ = ["DataConfig", "generate", "load_data_config", "make_dialogue", "override", "to_row"]
 

@@ -10,14 +10,14 @@ from data_gen.language.phrasebook import Split
 from data_gen.players.scripted import Drill, ScriptedPlayer, sample_profile
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
-from haggle.edits import carried_out, shortened
-from haggle.engine import Generation, Message
-from haggle.merchant import Merchant
-from haggle.methods import Method
-from haggle.records import Dialogue, Scenario, TurnRecord
-from haggle.resolve import Resolved, resolve
-from haggle.session import Session
-from haggle.wire import Proposal, encode_compact
+from haggle.core.engine import Generation, Message
+from haggle.trade.edits import carried_out, shortened
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import Method
+from haggle.trade.records import Dialogue, Scenario, TurnRecord
+from haggle.trade.resolve import Resolved, resolve
+from haggle.trade.session import Session
+from haggle.trade.wire import Proposal, encode_compact
 
 
 @dataclass

@@ -12,7 +12,7 @@ from collections import Counter
 
 from data_gen.language.phrasebook import SPLITS
 from data_gen.worlds import sample_shop
-from haggle.linking import Linker
+from haggle.language.english.linking import Linker
 from haggle.rates import rate, rate_text
 
 SHOPS = 300

@@ -16,12 +16,12 @@ from data_gen.language.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.players.scripted import Drill
 from data_gen.worlds import sample_shop
-from haggle.errors import HaggleError
-from haggle.merchant import Merchant
-from haggle.methods import get_method
-from haggle.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
-from haggle.scripted import NullEngine
-from haggle.storage import dumps
+from haggle.core.errors import HaggleError
+from haggle.core.storage import dumps
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
+from haggle.trade.scripted import NullEngine
 
 ORACLE = "oracle"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken

@@ -12,9 +12,9 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from data_gen.language.phrasebook import PHRASES, PLAIN, Split
-from haggle.config import Record, load_config
-from haggle.errors import HaggleError
-from haggle.world import Haggling, Item, MerchantInfo, Situation, World, name_words, normalise
+from haggle.core.config import Record, load_config
+from haggle.core.errors import HaggleError
+from haggle.trade.world import Haggling, Item, MerchantInfo, Situation, World, name_words, normalise
 
 Manner = Literal["plain", "gruff", "warm", "sly", "formal", "cheerful", "weary", "archaic", "nerdy"]
 MAX_PRICE = 100_000

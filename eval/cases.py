@@ -20,19 +20,19 @@ from pydantic import Field
 from eval.journal import USAGE, finish, keep, resume
 from eval.metrics import percentiles
 from eval.usage import Meter
-from haggle.config import Record, parse
-from haggle.engine import Engine
-from haggle.errors import HaggleError, nearest
-from haggle.merchant import Guard, Merchant
-from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.procedure import load_procedure
+from haggle.core.config import Record, parse
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError, nearest
+from haggle.core.procedure import load_procedure
+from haggle.core.storage import dumps, numbered_jsonl
 from haggle.rates import Rate, rate
-from haggle.records import TurnRecord
-from haggle.replay import PastExchange, replay
-from haggle.session import Session
-from haggle.storage import dumps, numbered_jsonl
-from haggle.world import World
-from haggle.world_io import load_worlds
+from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.records import TurnRecord
+from haggle.trade.replay import PastExchange, replay
+from haggle.trade.session import Session
+from haggle.trade.world import World
+from haggle.trade.world_io import load_worlds
 
 
 class Gold(Record):

@@ -16,12 +16,12 @@ from typing import Any
 
 from eval.journal import PROGRESS, RUN
 from eval.metrics import Rate, rate, share
-from haggle.agreement import agreement
-from haggle.errors import HaggleError
-from haggle.procedure import Procedure, load_procedure
-from haggle.storage import read_json, read_jsonl
-from haggle.wire import Proposal, WireError, decode_compact
-from haggle.world import normalise
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import Procedure, load_procedure
+from haggle.core.storage import read_json, read_jsonl
+from haggle.trade.agreement import agreement
+from haggle.trade.wire import Proposal, WireError, decode_compact
+from haggle.trade.world import normalise
 
 # What a turn's record must share with the others of its id to be the same turn.
 ASKED = ("player", "right")

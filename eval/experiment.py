@@ -26,14 +26,14 @@ from eval.journal import USAGE
 from eval.metrics import summarize
 from eval.usage import Meter, kept_usage
 from haggle import __version__
-from haggle.config import CLAIM, Record, claim_directory, load_config, parse
-from haggle.engine import Engine
-from haggle.errors import HaggleError
-from haggle.merchant import MAX_TOKENS, Guard, Merchant
-from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.records import SCENARIOS, Dialogue, Scenario
-from haggle.storage import append_jsonl, read_jsonl, write_json
-from haggle.world_io import named_world
+from haggle.core.config import CLAIM, Record, claim_directory, load_config, parse
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError
+from haggle.core.storage import append_jsonl, read_jsonl, write_json
+from haggle.trade.merchant import MAX_TOKENS, Guard, Merchant
+from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.records import SCENARIOS, Dialogue, Scenario
+from haggle.trade.world_io import named_world
 from serving.engines import EngineConfig, load_engine, read_engine_config
 
 SAMPLED = "sampled"
@@ -317,7 +317,7 @@ def close_engines() -> None:
 
 
 def _model_of(out: Path, run: RunConfig) -> str:
-    from haggle.storage import read_json
+    from haggle.core.storage import read_json
 
     path = out / run.name / ENGINE
     return str(read_json(path)["model"]) if path.exists() else run.engine

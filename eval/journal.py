@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from haggle.storage import append_jsonl, read_json, read_jsonl, write_json, write_jsonl
+from haggle.core.storage import append_jsonl, read_json, read_jsonl, write_json, write_jsonl
 
 RUN = "run.json"
 PROGRESS = "progress.jsonl"

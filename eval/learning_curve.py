@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from eval.compare import AnsweredRun, common_turns
 from eval.metrics import share
-from haggle.errors import HaggleError
-from haggle.storage import atomic_path, write_json
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_path, write_json
 
 if TYPE_CHECKING:
     import numpy as np

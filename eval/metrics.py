@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from haggle.procedure import Procedure, load_procedure
+from haggle.core.procedure import Procedure, load_procedure
 from haggle.rates import Rate, rate
-from haggle.records import Dialogue, TurnRecord
+from haggle.trade.records import Dialogue, TurnRecord
 
 HALF_A_CENT = 0.005
 

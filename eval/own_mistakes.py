@@ -22,12 +22,12 @@ from data_gen.language.phrasebook import Split
 from eval.compare import AnsweredRun, read_answered
 from eval.turns import turns_of
 from haggle import __version__
-from haggle.config import Record, claim_directory
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.records import SCHEMA_VERSION
-from haggle.storage import dumps, read_json, write_json
-from haggle.wire import WireError, decode_compact, encode_compact
+from haggle.core.config import Record, claim_directory
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.core.storage import dumps, read_json, write_json
+from haggle.trade.records import SCHEMA_VERSION
+from haggle.trade.wire import WireError, decode_compact, encode_compact
 
 KIND = "own"
 SPLIT: Split = "train"

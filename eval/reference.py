@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from haggle.config import Record, load_config
-from haggle.errors import HaggleError, nearest
+from haggle.core.config import Record, load_config
+from haggle.core.errors import HaggleError, nearest
 
 FILE = Path(__file__).parent / "reference.yaml"
 

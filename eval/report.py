@@ -19,9 +19,9 @@ from eval.reference import (
     published_transitions,
 )
 from eval.usage import describe
-from haggle.procedure import load_procedure
-from haggle.records import Dialogue
-from haggle.storage import atomic_write_text
+from haggle.core.procedure import load_procedure
+from haggle.core.storage import atomic_write_text
+from haggle.trade.records import Dialogue
 
 PROPOSED = "astp"
 SAMPLES = 2

@@ -18,15 +18,15 @@ from typing import Any
 from eval.journal import USAGE, finish, keep, resume
 from eval.metrics import percentiles, share
 from eval.usage import Meter
-from haggle.agreement import Agreement, agreement
-from haggle.dataset import iter_rows
-from haggle.engine import Engine, GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.merchant import MAX_TOKENS
-from haggle.procedure import load_procedure
-from haggle.session import MAX_EXCHANGES
-from haggle.storage import dumps
-from haggle.wire import UNLISTED, WireError, decode_compact
+from haggle.core.dataset import iter_rows
+from haggle.core.engine import Engine, GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.core.storage import dumps
+from haggle.trade.agreement import Agreement, agreement
+from haggle.trade.merchant import MAX_TOKENS
+from haggle.trade.session import MAX_EXCHANGES
+from haggle.trade.wire import UNLISTED, WireError, decode_compact
 
 GROUPS = ("act", "teacher", "voice", "scenario", "goal_state", "linked")
 

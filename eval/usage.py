@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.dataset.journal import beyond, total
-from haggle.engine import Engine
-from haggle.storage import read_json, write_json
+from haggle.core.engine import Engine
+from haggle.core.storage import read_json, write_json
 from serving.engines.accounting import usage_of
 
 Usage = dict[str, Any]

@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from haggle.engine import Engine
-    from haggle.records import TurnRecord
-    from haggle.session import Sale
+    from haggle.core.engine import Engine
+    from haggle.trade.records import TurnRecord
+    from haggle.trade.session import Sale
 
 __version__ = "0.1.0"
 __all__ = ["Shop", "open_shop"]
@@ -37,9 +37,9 @@ def open_shop(
     config (its name or file), or an engine that other shops use as well. Raises HaggleError for a
     file with a mistake, an unknown guard, or a model that is not there.
     """
-    from haggle.merchant import Merchant, check_guard
-    from haggle.session import Session
-    from haggle.world_io import named_world, with_confirmation
+    from haggle.trade.merchant import Merchant, check_guard
+    from haggle.trade.session import Session
+    from haggle.trade.world_io import named_world, with_confirmation
 
     level = check_guard(guard)
     world = with_confirmation(named_world(str(shop)), confirmation)

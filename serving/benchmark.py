@@ -20,13 +20,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from haggle.engine import Engine, Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.merchant import Merchant
-from haggle.procedure import load_procedure
-from haggle.session import Session
-from haggle.storage import write_json
-from haggle.world_io import named_world
+from haggle.core.engine import Engine, Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.core.storage import write_json
+from haggle.trade.merchant import Merchant
+from haggle.trade.session import Session
+from haggle.trade.world_io import named_world
 from serving.engines import load_engine, read_engine_config
 
 Moment = tuple[float, float]  # seconds by the clock, seconds of processor time

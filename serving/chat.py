@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from haggle.engine import Engine
-from haggle.errors import HaggleError
-from haggle.merchant import Guard, Merchant
-from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.records import TurnRecord
-from haggle.session import Session
-from haggle.world import World, money
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError
+from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.records import TurnRecord
+from haggle.trade.session import Session
+from haggle.trade.world import World, money
 
 QUIT = {"/quit", "/exit", "/q"}
 SAY = '"say":"'

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from haggle.placeholders import PRICE
-from haggle.wire import MAX_LINES, MAX_SHOWN, UNLISTED, StateShape, WireConstraint, to_json
+from haggle.trade.placeholders import PRICE
+from haggle.trade.wire import MAX_LINES, MAX_SHOWN, UNLISTED, StateShape, WireConstraint, to_json
 
 UNLISTED_CHARACTERS = 60
 CACHED = 512
@@ -101,7 +101,7 @@ BID = OneOf(
     "bid",
 )
 _PLUS = Join((Text("+"), _number(3)))
-FORMULA = OneOf(  # haggle.formula's
+FORMULA = OneOf(  # haggle.trade.formula's
     (
         Join((_number(3), Text("*"), _number(3), Times(_PLUS, 0, 1))),
         Join((_number(3), Times(_PLUS, 1, 2))),

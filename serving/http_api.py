@@ -23,18 +23,18 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from haggle import __version__
-from haggle.config import Record, parse
-from haggle.engine import Engine
-from haggle.errors import HaggleError, nearest
-from haggle.merchant import Guard, Merchant
-from haggle.methods import DEFAULT_METHOD, get_method
-from haggle.prompting import MAX_UTTERANCE
-from haggle.records import TurnRecord
-from haggle.response import ItemLine, MerchantResponse
-from haggle.session import Session
-from haggle.storage import dumps
-from haggle.world import World
-from haggle.world_io import with_confirmation
+from haggle.core.config import Record, parse
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError, nearest
+from haggle.core.storage import dumps
+from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.prompting import MAX_UTTERANCE
+from haggle.trade.records import TurnRecord
+from haggle.trade.response import ItemLine, MerchantResponse
+from haggle.trade.session import Session
+from haggle.trade.world import World
+from haggle.trade.world_io import with_confirmation
 from serving.chat import spoken_turn
 from serving.http_sessions import Refused, Sessions
 

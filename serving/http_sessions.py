@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from haggle.errors import HaggleError
-from haggle.session import Session
+from haggle.core.errors import HaggleError
+from haggle.trade.session import Session
 
 MAX_AT_ONCE = 16  # turns under way; well below the threads that answer requests
 _LOG = logging.getLogger(__name__)

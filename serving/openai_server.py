@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from serving.engines import EngineConfig, patient_threads
 from serving.engines.llamacpp_engine import gguf_file, server_params, start_server
 

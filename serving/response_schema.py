@@ -2,7 +2,8 @@
 
 Remote engines accept neither regular expressions nor grammars, so the compact format is written
 here as JSON Schema too: one closed object per state, every property required, in the order of
-`haggle.wire.encode_compact`. Only keywords that llama.cpp, vLLM's backends and Gemini all read.
+`haggle.trade.wire.encode_compact`. Only keywords that llama.cpp, vLLM's backends and Gemini all
+read.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from haggle.formula import FORMULA
-from haggle.wire import MAX_LINES, MAX_SHOWN, StateShape, WireConstraint
+from haggle.trade.formula import FORMULA
+from haggle.trade.wire import MAX_LINES, MAX_SHOWN, StateShape, WireConstraint
 from serving.grammar import CACHED, UNLISTED_CHARACTERS, closed, to_json_schema
 
 UNLISTED_PATTERN = rf'^[?][^"\\\n\r\t]{{1,{UNLISTED_CHARACTERS}}}$'

@@ -11,9 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from haggle.config import ROOT
-from haggle.errors import HaggleError
-from haggle.models import DEFAULT_BASE, haggle_home
+from haggle.core.config import ROOT
+from haggle.core.errors import HaggleError
+from haggle.weights.models import DEFAULT_BASE, haggle_home
 
 if TYPE_CHECKING:
     from serving.engines.config import EngineConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haggle.storage import read_json
+from haggle.core.storage import read_json
 
 pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parents[1] / "eval" / "benchmarks"

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.errors import HaggleError
-from haggle.models import DEFAULT_BASE, resolve_base
+from haggle.core.errors import HaggleError
+from haggle.weights.models import DEFAULT_BASE, resolve_base
 from training.config import TrainConfig, sft_arguments
 from training.data import (
     BucketSampler,
@@ -177,7 +177,7 @@ def main() -> int:
     verdict = "met" if result.ratio >= GOAL else "missed"
     print(f"ratio {result.ratio:.3f} (goal {GOAL}: {verdict})")
     if options.json is not None:
-        from haggle.storage import write_json
+        from haggle.core.storage import write_json
 
         write_json(options.json, asdict(result))
     return 0 if result.ratio >= GOAL else 1

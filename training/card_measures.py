@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
 from haggle.rates import points_text, rate, rate_text
-from haggle.storage import read_json
 
 Kind = Literal["turns", "cases", "dialogues", "comparison", "files"]
 FEWEST_OF_A_TAG = 5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from haggle.errors import HaggleError
-from haggle.models import check_safetensors
-from haggle.storage import read_json
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
+from haggle.weights.models import check_safetensors
 
 PREFIX = "checkpoint-"
 

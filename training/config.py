@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import yaml
 from pydantic import Field, model_validator
 
-from haggle.config import Record, parse, read_mapping
-from haggle.errors import HaggleError, nearest
-from haggle.merchant import MAX_TOKENS
-from haggle.models import DEFAULT_BASE
+from haggle.core.config import Record, parse, read_mapping
+from haggle.core.errors import HaggleError, nearest
+from haggle.trade.merchant import MAX_TOKENS
+from haggle.weights.models import DEFAULT_BASE
 from training.rewards import RewardWeights
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from haggle.errors import HaggleError
-from haggle.storage import atomic_path, atomic_write_text, read_json, read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_path, atomic_write_text, read_json, read_jsonl
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")

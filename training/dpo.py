@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from haggle.models import BaseModel
+from haggle.weights.models import BaseModel
 from training.config import DpoConfig, dpo_arguments
 from training.loading import check_start, lora_config, naming_lora_layers, starting_model
 from training.pairs import PairData, read_pairs, to_pair_columns, tokenize_pairs

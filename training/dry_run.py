@@ -16,10 +16,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.chat_template import tokenizer_family
-from haggle.dataset import dataset_files
-from haggle.errors import HaggleError
-from haggle.models import BaseModel, resolve_base
+from haggle.core.chat_template import tokenizer_family
+from haggle.core.dataset import dataset_files
+from haggle.core.errors import HaggleError
+from haggle.weights.models import BaseModel, resolve_base
 from training import dpo, grpo, sft
 from training.architectures import known_shape, make_tiny_base, read_shape
 from training.checkpoints import last_checkpoint

@@ -19,11 +19,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.adapters import ADAPTER_INFO, check_adapter
-from haggle.chat_template import Family, tokenizer_family
-from haggle.errors import HaggleError
-from haggle.models import BaseModel, check_model_dir, resolve_base
-from haggle.storage import atomic_dir, write_json
+from haggle.core.chat_template import Family, tokenizer_family
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_dir, write_json
+from haggle.weights.adapters import ADAPTER_INFO, check_adapter
+from haggle.weights.models import BaseModel, check_model_dir, resolve_base
 from training.gguf_file import (
     QUANTIZATIONS,
     Field,

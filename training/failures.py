@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from training.checkpoints import PREFIX, last_checkpoint, step_of
 from training.config import RunSettings, trainer_defaults
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.errors import HaggleError
-from haggle.storage import atomic_path
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_path
 
 if TYPE_CHECKING:
     import numpy as np

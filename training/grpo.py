@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from haggle.errors import HaggleError
-from haggle.models import BaseModel
+from haggle.core.errors import HaggleError
+from haggle.weights.models import BaseModel
 from training.config import GrpoConfig, grpo_arguments
 from training.loading import check_start, lora_config, naming_lora_layers, starting_model
 from training.rewards import reward_functions

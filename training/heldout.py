@@ -1,8 +1,8 @@
 """Held-out accuracy while training: turns the model has not seen, answered greedily, guard off.
 
 A turn is a dialogue up to a player's line, in the very text that serving sends, and the merchant's
-answer after it. `haggle.agreement` says what of an answer is right; joint accuracy is both state
-and cart. One error does not lead to others, as every turn is given its true history.
+answer after it. `haggle.trade.agreement` says what of an answer is right; joint accuracy is both
+state and cart. One error does not lead to others, as every turn is given its true history.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.agreement import Agreement, agreement
-from haggle.chat_template import tokenizer_family
-from haggle.dataset import dataset_files, dataset_splits, located_rows
-from haggle.errors import HaggleError
+from haggle.core.chat_template import tokenizer_family
+from haggle.core.dataset import dataset_files, dataset_splits, located_rows
+from haggle.core.errors import HaggleError
 from haggle.rates import rate
-from haggle.wire import WireError
+from haggle.trade.agreement import Agreement, agreement
+from haggle.trade.wire import WireError
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
 from training.templates import Messages, serving_prompt

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.adapters import check_adapter
-from haggle.errors import HaggleError
-from haggle.models import BaseModel
+from haggle.core.errors import HaggleError
+from haggle.weights.adapters import check_adapter
+from haggle.weights.models import BaseModel
 from training.config import RunSettings
 from training.quantization import loading_arguments
 from training.templates import servable_template

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from haggle.adapters import ADAPTER_INFO
-from haggle.config import read_mapping
-from haggle.errors import HaggleError
+from haggle.core.config import read_mapping
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_write_text, read_json, read_jsonl
 from haggle.rates import rate_text
-from haggle.storage import atomic_write_text, read_json, read_jsonl
+from haggle.weights.adapters import ADAPTER_INFO
 from training.card_measures import Measured, plain_name, read_measures
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 if TYPE_CHECKING:
     from training.config import RunSettings

@@ -28,12 +28,12 @@ from typing import Any
 
 from pydantic import Field
 
-from haggle.agreement import Agreement, agreement
-from haggle.checks import numbers_in
-from haggle.config import Record
-from haggle.placeholders import ALL, ITEMS, PRICE, PRICES, used
-from haggle.procedure import Procedure, load_procedure
-from haggle.wire import Proposal, WireError, decode_compact, encode_compact
+from haggle.core.config import Record
+from haggle.core.procedure import Procedure, load_procedure
+from haggle.trade.agreement import Agreement, agreement
+from haggle.trade.checks import numbers_in
+from haggle.trade.placeholders import ALL, ITEMS, PRICE, PRICES, used
+from haggle.trade.wire import Proposal, WireError, decode_compact, encode_compact
 
 _NAMED = re.compile(r"__[A-Z_]+?__")
 

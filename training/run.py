@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from haggle.adapters import ADAPTER_INFO
-from haggle.errors import HaggleError
-from haggle.models import KNOWN, BaseModel, resolve_base
-from haggle.storage import (
+from haggle.core.errors import HaggleError
+from haggle.core.storage import (
     atomic_dir,
     atomic_write_text,
     dumps,
@@ -26,6 +24,8 @@ from haggle.storage import (
     read_jsonl,
     write_json,
 )
+from haggle.weights.adapters import ADAPTER_INFO
+from haggle.weights.models import KNOWN, BaseModel, resolve_base
 from training.checkpoints import PREFIX, last_checkpoint, step_of
 from training.config import AnyConfig, RunSettings, check_reports, differing_keys, resolved_yaml
 from training.curves import write_curves

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from haggle.models import BaseModel
+from haggle.weights.models import BaseModel
 from training.config import TrainConfig, sft_arguments
 from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
 from training.loading import load_model, lora_config, naming_lora_layers

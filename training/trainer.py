@@ -28,9 +28,9 @@ from transformers import (
 from transformers.trainer_callback import ExportableState
 from trl import SFTTrainer
 
-from haggle.agreement import agreement
-from haggle.errors import HaggleError
-from haggle.storage import dumps
+from haggle.core.errors import HaggleError
+from haggle.core.storage import dumps
+from haggle.trade.agreement import agreement
 from training.config import EvaluationSettings
 from training.data import IGNORED, BucketSampler
 from training.heldout import MEASURES, PREFIX, HeldOut, answer, out_of_patience, score

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.chat_template import tokenizer_family
-from haggle.dataset import located_rows
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.wire import WireError, decode_compact
+from haggle.core.chat_template import tokenizer_family
+from haggle.core.dataset import located_rows
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.wire import WireError, decode_compact
 from training.data import messages_in
 from training.pairs import without_oldest_round
 from training.templates import Messages, marked_template, serving_prompt

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.chat_template import render
-from haggle.models import BaseModel
+from haggle.core.chat_template import render
+from haggle.weights.models import BaseModel
 from training.templates import Messages
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def probe_llama(
     """
     from importlib.util import find_spec
 
-    from haggle.errors import HaggleError
+    from haggle.core.errors import HaggleError
 
     if find_spec("xllamacpp") is None:
         return None

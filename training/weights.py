@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from haggle.errors import HaggleError
-from haggle.storage import read_json, write_json
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json, write_json
 
 
 def save_model_bf16(model: Any, directory: Path, state: dict[str, Any] | None = None) -> None:

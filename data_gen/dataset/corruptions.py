@@ -14,12 +14,12 @@ from typing import Literal, get_args
 
 from data_gen.language.mentions import number_word
 from data_gen.language.phrasebook import PLAIN, load_phrasebook
-from haggle import checks, placeholders
-from haggle.ledger import bid_amount, floor_price, total
-from haggle.resolve import Resolved, resolve
-from haggle.session import Session
-from haggle.wire import BID_TEXT, UNLISTED, Bid, Proposal, Quantity
-from haggle.world import money, name_words
+from haggle.trade import checks, placeholders
+from haggle.trade.ledger import bid_amount, floor_price, total
+from haggle.trade.resolve import Resolved, resolve
+from haggle.trade.session import Session
+from haggle.trade.wire import BID_TEXT, UNLISTED, Bid, Proposal, Quantity
+from haggle.trade.world import money, name_words
 
 Kind = Literal[
     "skipped_review", "repeated_review", "wrong_cart", "unsellable", "arithmetic", "below_floor",

@@ -29,10 +29,10 @@ from data_gen.dataset.records import (
     spread,
 )
 from data_gen.worlds import QUALITIES, bank_names, load_bank
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.records import SCENARIOS
-from haggle.wire import UNLISTED
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.records import SCENARIOS
+from haggle.trade.wire import UNLISTED
 
 START = "Start"
 UNKNOWN = "not recorded"

@@ -15,8 +15,8 @@ from typing import Any
 
 from data_gen.language.phrasebook import Split
 from data_gen.sources import Source, dialogue_number
-from haggle.errors import HaggleError
-from haggle.storage import dumps, numbered_jsonl, read_json, write_json
+from haggle.core.errors import HaggleError
+from haggle.core.storage import dumps, numbered_jsonl, read_json, write_json
 
 Report = dict[str, Any]
 REPORT = ".report.json"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from haggle.chat_template import is_chatml, render
-from haggle.config import Record
-from haggle.errors import HaggleError, install_hint
-from haggle.models import DEFAULT_BASE, KNOWN, haggle_home
+from haggle.core.chat_template import is_chatml, render
+from haggle.core.config import Record
+from haggle.core.errors import HaggleError, install_hint
+from haggle.weights.models import DEFAULT_BASE, KNOWN, haggle_home
 
 Messages = list[dict[str, str]]
 

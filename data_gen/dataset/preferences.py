@@ -27,14 +27,14 @@ from data_gen.dataset.corruptions import KINDS, VARIANTS, Kind, Moment, Wrong, c
 from data_gen.dataset.replayed import Told, generated, moments, needs_compact, stored
 from data_gen.language.phrasebook import SPLITS, Split
 from haggle import __version__
-from haggle.chat_template import neutralise_markup
-from haggle.config import Record, claim_directory, load_config, parse
-from haggle.dataset import dataset_files, shard_name
-from haggle.edits import shortened
-from haggle.errors import HaggleError
-from haggle.records import SCHEMA_VERSION
-from haggle.storage import atomic_path, read_json, write_json
-from haggle.wire import decode_compact, encode_compact
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.config import Record, claim_directory, load_config, parse
+from haggle.core.dataset import dataset_files, shard_name
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_path, read_json, write_json
+from haggle.trade.edits import shortened
+from haggle.trade.records import SCHEMA_VERSION
+from haggle.trade.wire import decode_compact, encode_compact
 
 PATIENCE = 3000  # dialogues in a row without a usable turn, after which the generator gives up
 Share = Annotated[float, Field(ge=0, le=1000)]

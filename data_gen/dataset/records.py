@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from data_gen.dataset.lengths import TokenLengths
-from haggle.config import Record
+from haggle.core.config import Record
 
 Z95 = 1.96
 

@@ -13,18 +13,18 @@ from data_gen.corpus_io import corpus_worlds
 from data_gen.dataset.corruptions import Moment, faults
 from data_gen.language.phrasebook import PLAIN, Split
 from data_gen.sources import DRAWS, dialogue_number, make_dialogue, start_dialogue, to_row
-from haggle.config import load_config
-from haggle.dataset import located_rows
-from haggle.edits import spelled_out
-from haggle.engine import Generation
-from haggle.errors import HaggleError
-from haggle.merchant import Merchant
-from haggle.methods import get_method
-from haggle.resolve import resolve
-from haggle.scripted import NullEngine
-from haggle.session import Session
-from haggle.wire import WireError, decode_compact
-from haggle.world import World
+from haggle.core.config import load_config
+from haggle.core.dataset import located_rows
+from haggle.core.engine import Generation
+from haggle.core.errors import HaggleError
+from haggle.trade.edits import spelled_out
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.resolve import resolve
+from haggle.trade.scripted import NullEngine
+from haggle.trade.session import Session
+from haggle.trade.wire import WireError, decode_compact
+from haggle.trade.world import World
 
 MADE_BY = "config.resolved.yaml"
 CORPUS = "corpus-"  # players of the hand-written corpus begin so

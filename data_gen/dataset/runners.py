@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
 from data_gen.dataset.shards import Job, Shard, Worker
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 Advance = Callable[[int], None]
 TRIES = 3  # a shard whose worker died this often is given up

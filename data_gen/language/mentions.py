@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from data_gen.worlds import Shop, last_word
 from data_gen.worlds import words as words_of
-from haggle.numerals import TENS, UNITS
-from haggle.world import listed, plural_name
+from haggle.language.english.numerals import TENS, UNITS
+from haggle.trade.world import listed, plural_name
 
 _ONES = list(UNITS)
 _TENS = ["zero", "ten", *TENS]

@@ -17,9 +17,9 @@ from typing import Literal
 from pydantic import model_validator
 
 from data_gen.acts import ACTS
-from haggle import placeholders
-from haggle.config import Record, load_config
-from haggle.errors import HaggleError, nearest
+from haggle.core.config import Record, load_config
+from haggle.core.errors import HaggleError, nearest
+from haggle.trade import placeholders
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")

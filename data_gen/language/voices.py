@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from data_gen.language.phrasebook import PHRASES, PLAIN, Split
-from haggle.config import Record, load_config
+from haggle.core.config import Record, load_config
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 UNDRESSED = ("attack_", "silence", "greet")  # acts that a voice leaves as they are

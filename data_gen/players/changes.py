@@ -6,10 +6,10 @@ from data_gen.acts import Act, Spoken
 from data_gen.language.mentions import ORDINALS
 from data_gen.players.orders import order_apiece, order_shares
 from data_gen.players.speaker import Move, Moves, Speaker, cart_lines, cart_names, reordered
-from haggle.ledger import resolve_cart, total
-from haggle.session import Session
-from haggle.wire import Step
-from haggle.world import money
+from haggle.trade.ledger import resolve_cart, total
+from haggle.trade.session import Session
+from haggle.trade.wire import Step
+from haggle.trade.world import money
 
 
 def add(name: str) -> Move:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from data_gen.acts import Act, Kind, Spoken
 from data_gen.players.speaker import Move, Moves, Speaker
-from haggle.ledger import floor_price, total
-from haggle.session import Session
-from haggle.world import money
+from haggle.trade.ledger import floor_price, total
+from haggle.trade.session import Session
+from haggle.trade.world import money
 
 
 def price_of(s: Session) -> float:

@@ -17,13 +17,13 @@ from data_gen.teachers.asking import (
 from data_gen.teachers.config import PlayerConfig
 from data_gen.teachers.reading import bare_line
 from data_gen.teachers.report import RoleTally
-from haggle.chat_template import neutralise_markup
-from haggle.engine import Generation, GenerationRequest, Message
-from haggle.procedure import Procedure
-from haggle.prompting import MAX_UTTERANCE, clean_utterance
-from haggle.records import Scenario, TurnRecord
-from haggle.session import MAX_EXCHANGES
-from haggle.world import World
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.engine import Generation, GenerationRequest, Message
+from haggle.core.procedure import Procedure
+from haggle.trade.prompting import MAX_UTTERANCE, clean_utterance
+from haggle.trade.records import Scenario, TurnRecord
+from haggle.trade.session import MAX_EXCHANGES
+from haggle.trade.world import World
 
 END = "End"
 LABELS = "sibp"  # the alias table of the procedure whose labels the players' prompts use

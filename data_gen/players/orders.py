@@ -14,11 +14,11 @@ from data_gen.players.speaker import (
     pick,
     reordered,
 )
-from haggle.formula import Formula
-from haggle.ledger import resolve_cart, total
-from haggle.session import Session
-from haggle.wire import UNLISTED, Quantity
-from haggle.world import money
+from haggle.trade.formula import Formula
+from haggle.trade.ledger import resolve_cart, total
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Quantity
+from haggle.trade.world import money
 
 COUNTS = (1, 1, 1, 2, 2, 2, 3, 3, 4, 5)
 HEADS = (3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10, 12, 14, 20)

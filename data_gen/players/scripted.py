@@ -12,9 +12,9 @@ from data_gen.language.voices import voices_of
 from data_gen.players import changes, dealing, orders, social
 from data_gen.players.speaker import Moves, Speaker, pick
 from data_gen.worlds import Shop
-from haggle.ledger import total
-from haggle.records import Scenario
-from haggle.session import Session
+from haggle.trade.ledger import total
+from haggle.trade.records import Scenario
+from haggle.trade.session import Session
 
 MAX_ROUNDS = 12
 MAX_CHANGES = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from data_gen.acts import Act, Kind, Spoken
 from data_gen.players.dealing import plain, price_of
 from data_gen.players.speaker import Move, Moves, Speaker, cart_names
-from haggle.session import Session
-from haggle.wire import MAX_SHOWN
-from haggle.world import money
+from haggle.trade.session import Session
+from haggle.trade.wire import MAX_SHOWN
+from haggle.trade.world import money
 
 FITTING = 4
 

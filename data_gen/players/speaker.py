@@ -13,8 +13,8 @@ from data_gen.language.noise import garble
 from data_gen.language.phrasebook import PLAIN, Phrasebook, Split, load_phrasebook
 from data_gen.language.voices import Voice, load_voices
 from data_gen.worlds import Shop, load_unsold
-from haggle.session import Session
-from haggle.wire import UNLISTED, Quantity
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Quantity
 
 MAX_QUANTITY = 5
 LARGE = 0.1  # share of quantities from 6 to 40

@@ -17,8 +17,8 @@ from typing import Any, Generic, Literal, TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from data_gen.teachers.report import RoleTally
-from haggle.engine import Generation, GenerationRequest, Message
-from haggle.storage import writable
+from haggle.core.engine import Generation, GenerationRequest, Message
+from haggle.core.storage import writable
 
 Role = Literal["teacher", "player", "rewriter"]
 T = TypeVar("T")

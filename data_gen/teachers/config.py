@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from haggle.config import Record
-from haggle.merchant import Guard
-from haggle.methods import get_method
+from haggle.core.config import Record
+from haggle.trade.merchant import Guard
+from haggle.trade.methods import get_method
 
 Attempts = Annotated[int, Field(ge=1, le=20)]
 Temperature = Annotated[float, Field(ge=0, le=2)]

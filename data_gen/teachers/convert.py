@@ -14,17 +14,17 @@ from data_gen.acts import Line
 from data_gen.teachers.asking import Rejected
 from data_gen.teachers.marks import reviews, sales
 from data_gen.teachers.reading import Mention, Reader
-from haggle import placeholders
-from haggle.chat_template import neutralise_markup
-from haggle.edits import spelled_out
-from haggle.ledger import Cart, bid_amount
-from haggle.methods import Method
-from haggle.procedure import State
-from haggle.resolve import Resolved, resolve
-from haggle.response import MerchantResponse
-from haggle.session import Session
-from haggle.wire import MAX_SHOWN, UNLISTED, Bid, Proposal, to_json
-from haggle.world import Item, money
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.procedure import State
+from haggle.trade import placeholders
+from haggle.trade.edits import spelled_out
+from haggle.trade.ledger import Cart, bid_amount
+from haggle.trade.methods import Method
+from haggle.trade.resolve import Resolved, resolve
+from haggle.trade.response import MerchantResponse
+from haggle.trade.session import Session
+from haggle.trade.wire import MAX_SHOWN, UNLISTED, Bid, Proposal, to_json
+from haggle.trade.world import Item, money
 
 MAX_SAY = 320  # characters
 MAX_BID = 999_999

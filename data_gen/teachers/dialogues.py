@@ -19,9 +19,9 @@ from data_gen.teachers.llm import LlmTeacher, fork, objections, write
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import Tally
 from data_gen.teachers.rewriter import Job, Rewriter
-from haggle.records import TurnRecord
-from haggle.session import Session
-from haggle.wire import UNLISTED, Proposal
+from haggle.trade.records import TurnRecord
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Proposal
 
 PRIMES: dict[Role, int] = {"teacher": 7919, "player": 104_729, "rewriter": 15_485_863}
 SEEDS = 2**31

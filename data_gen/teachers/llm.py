@@ -17,16 +17,16 @@ from data_gen.teachers.config import TeacherConfig
 from data_gen.teachers.convert import CENT, Truth, cart_text, keep_ledger, to_compact
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import RoleTally
-from haggle import placeholders
-from haggle.engine import Engine, Generation
-from haggle.merchant import Guard, Merchant
-from haggle.methods import get_method
-from haggle.records import TurnRecord
-from haggle.resolve import resolve
-from haggle.scripted import NullEngine
-from haggle.session import Exchange, Session, full_json
-from haggle.wire import Proposal, WireError, decode, encode_compact
-from haggle.world import money
+from haggle.core.engine import Engine, Generation
+from haggle.trade import placeholders
+from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.records import TurnRecord
+from haggle.trade.resolve import resolve
+from haggle.trade.scripted import NullEngine
+from haggle.trade.session import Exchange, Session, full_json
+from haggle.trade.wire import Proposal, WireError, decode, encode_compact
+from haggle.trade.world import money
 
 OFF: Guard = "off"
 STATE: Guard = "state"

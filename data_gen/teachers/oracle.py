@@ -10,9 +10,9 @@ import random
 from data_gen.acts import Act
 from data_gen.language.phrasebook import PLAIN, Phrasebook, load_phrasebook
 from data_gen.players.speaker import cart_lines
-from haggle.ledger import resolve_cart
-from haggle.session import Session
-from haggle.wire import MAX_SHOWN, UNLISTED, Proposal
+from haggle.trade.ledger import resolve_cart
+from haggle.trade.session import Session
+from haggle.trade.wire import MAX_SHOWN, UNLISTED, Proposal
 
 BROWSED = 6
 Decision = tuple[str, str, dict[str, object]]

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 from data_gen.language.mentions import Names, number_word
 from data_gen.worlds import Shop, load_bank, load_unsold
-from haggle.checks import numbers_in
-from haggle.wire import UNLISTED
-from haggle.world import name_words, plural_name
+from haggle.trade.checks import numbers_in
+from haggle.trade.wire import UNLISTED
+from haggle.trade.world import name_words, plural_name
 
 _ONES = {number_word(n): n for n in range(1, 20)}
 _TENS = {number_word(n): n for n in range(20, 100, 10)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from haggle.engine import Engine, Generation
+from haggle.core.engine import Engine, Generation
 from serving.engines.accounting import public_model, usage_of
 
 Report = dict[str, Any]

@@ -22,11 +22,11 @@ from data_gen.teachers.marks import reviews
 from data_gen.teachers.reading import Reader, bare_line
 from data_gen.teachers.report import RoleTally
 from data_gen.teachers.survival import SKIPPED, check_merchant, check_player
-from haggle import placeholders
-from haggle.engine import Generation, GenerationRequest, Message
-from haggle.procedure import Procedure
-from haggle.wire import UNLISTED
-from haggle.world import World
+from haggle.core.engine import Generation, GenerationRequest, Message
+from haggle.core.procedure import Procedure
+from haggle.trade import placeholders
+from haggle.trade.wire import UNLISTED
+from haggle.trade.world import World
 
 SPEAKERS = ("Player", "Customer", "Merchant", "NPC", "Line", "Rephrased", "Rewritten", "Answer")
 MEANINGS = {

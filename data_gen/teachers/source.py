@@ -22,8 +22,8 @@ from data_gen.teachers.dialogues import Dropped, Maker
 from data_gen.teachers.llm import WRITER, LlmTeacher
 from data_gen.teachers.report import Report, Tally, engine_report, public_model
 from data_gen.teachers.rewriter import Rewriter
-from haggle.engine import Engine, Generation
-from haggle.errors import HaggleError
+from haggle.core.engine import Engine, Generation
+from haggle.core.errors import HaggleError
 from serving.engines import load_engine, read_engine_config
 
 ONE_AFTER_THE_OTHER = 1

@@ -15,10 +15,10 @@ from data_gen.teachers.asking import Rejected
 from data_gen.teachers.marks import IDIOMS, NOT, check_marks, found, reviews, sales
 from data_gen.teachers.reading import Reader, Reading
 from data_gen.worlds import load_bank
-from haggle import placeholders
-from haggle.chat_template import neutralise_markup
-from haggle.procedure import Procedure
-from haggle.wire import UNLISTED
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.procedure import Procedure
+from haggle.trade import placeholders
+from haggle.trade.wire import UNLISTED
 
 SHORTEST, LONGEST, SLACK = 0.35, 2.2, 24  # length against the original's; characters more
 

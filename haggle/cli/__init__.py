@@ -20,7 +20,7 @@ from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.turns import turns
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 INTERRUPTED = 130
 
@@ -69,7 +69,7 @@ def train(
     ] = False,
 ) -> None:
     """Fit a small model to dialogues, or to preference pairs; resumes."""
-    from haggle.dataset import dataset_files
+    from haggle.core.dataset import dataset_files
     from training.config import load_train_config
     from training.run import train as run
 
@@ -99,7 +99,7 @@ def chat(
     confirmation: Confirmation = None,
 ) -> None:
     """Talk to a merchant in the terminal."""
-    from haggle.world_io import named_world, with_confirmation
+    from haggle.trade.world_io import named_world, with_confirmation
     from serving.chat import chat as run
 
     level = check_level(guard, method)
@@ -171,7 +171,7 @@ def cases(
 ) -> None:
     """Answer hand-written turns and write metrics.json and predictions.jsonl; resumes."""
     from eval.cases import load_cases, run_cases
-    from haggle.world_io import load_worlds
+    from haggle.trade.world_io import load_worlds
 
     level = check_level(guard, method)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
@@ -209,7 +209,7 @@ def located(where: str) -> Iterator[None]:
 
 
 def _config(kind: str, name: str, where: str = "--config") -> Path:
-    from haggle.config import named_config
+    from haggle.core.config import named_config
 
     with located(where):
         return named_config(kind, name)
@@ -217,8 +217,8 @@ def _config(kind: str, name: str, where: str = "--config") -> Path:
 
 def check_level(guard: str, method: str) -> Any:
     """The guard level, when both it and the method are known."""
-    from haggle.merchant import check_guard
-    from haggle.methods import get_method
+    from haggle.trade.merchant import check_guard
+    from haggle.trade.methods import get_method
 
     with located("--method"):
         get_method(method)

@@ -12,9 +12,16 @@ import typer
 from pydantic import Field
 
 from haggle.cli.options import Batch, Quiet, WeightsEngine, kind_of_weights, open_weights
-from haggle.config import Record, claim_directory, load_config, named_config, parse, read_mapping
-from haggle.errors import HaggleError, nearest
-from haggle.storage import read_json, write_json
+from haggle.core.config import (
+    Record,
+    claim_directory,
+    load_config,
+    named_config,
+    parse,
+    read_mapping,
+)
+from haggle.core.errors import HaggleError, nearest
+from haggle.core.storage import read_json, write_json
 
 if TYPE_CHECKING:
     from data_gen.config import DataConfig

@@ -19,7 +19,7 @@ def compare(
 ) -> None:
     """Compare runs over the same turns with the first: answers, decisions, accuracy lost."""
     from eval.compare import compare_runs
-    from haggle.storage import write_json
+    from haggle.core.storage import write_json
 
     compared = compare_runs(runs)
     if out is not None:

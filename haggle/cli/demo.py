@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from haggle.config import ROOT, named_config
-from haggle.merchant import Guard
-from haggle.storage import read_json, write_json
+from haggle.core.config import ROOT, named_config
+from haggle.core.storage import read_json, write_json
+from haggle.trade.merchant import Guard
 
 SERVED = "Q8_0"
 
@@ -24,7 +24,7 @@ def run_demo(out: Path, *, train_minutes: float, dialogues: int) -> None:
     """Generate, train, export, compare base, tuned and shipped, run the turn cases, report."""
     console = Console()
     started = time.perf_counter()
-    from haggle.models import resolve_base
+    from haggle.weights.models import resolve_base
 
     console.rule("1/6 base model")
     base = resolve_base("smollm2-135m-instruct", echo=console.print)

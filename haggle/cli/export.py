@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 NONE = "none"
 

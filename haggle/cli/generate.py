@@ -35,7 +35,7 @@ def generate(
     from data_gen.teachers.report import readable
     from haggle.cli import located, print_table
     from haggle.cli.shipped import with_shipped_model
-    from haggle.config import named_config
+    from haggle.core.config import named_config
 
     with located("--config"):
         path = named_config("data", config)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from haggle.cli.options import Batch, Quiet, WeightsEngine, kind_of_weights, open_weights
-from haggle.config import Record, claim_directory
-from haggle.errors import HaggleError
+from haggle.core.config import Record, claim_directory
+from haggle.core.errors import HaggleError
 
 
 class _Asked(Record):
@@ -45,7 +45,7 @@ def learning_curve(
     from eval.learning_curve import learning_curve as fit
     from eval.turns import run_turns
     from haggle.cli import located, print_table
-    from haggle.dataset import dataset_files
+    from haggle.core.dataset import dataset_files
     from training.checkpoints import whole_checkpoints
     from training.curves import read_curve
 

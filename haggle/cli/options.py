@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 Engine = Annotated[
     str, typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file.")

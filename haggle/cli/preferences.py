@@ -35,7 +35,7 @@ def preferences(
         return
     from data_gen.dataset.preferences import load_preference_config, make_preferences
     from haggle.cli import located, print_table
-    from haggle.config import named_config
+    from haggle.core.config import named_config
 
     with located("--config"):
         path = named_config("data", config)
@@ -54,7 +54,7 @@ def _own(answers: Path, dataset: Path | None, out: Path, *, given: bool) -> None
     """Pairs from a model's own wrong answers."""
     from eval.own_mistakes import make_own_pairs
     from haggle.cli import print_table
-    from haggle.errors import HaggleError
+    from haggle.core.errors import HaggleError
 
     if dataset is None:
         raise HaggleError(

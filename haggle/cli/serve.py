@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method
-from haggle.errors import HaggleError, install_hint
+from haggle.core.errors import HaggleError, install_hint
 
 
 def serve(
@@ -38,7 +38,7 @@ def serve(
 ) -> None:
     """Serve merchants over HTTP: sessions, turns (whole or streamed), documentation at /docs."""
     from haggle.cli import check_level, located, open_engine
-    from haggle.world_io import named_world, with_confirmation
+    from haggle.trade.world_io import named_world, with_confirmation
 
     try:
         import uvicorn

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from haggle.config import Record, parse, read_mapping
+from haggle.core.config import Record, parse, read_mapping
 from haggle.language.phrases import Grammar
 from haggle.language.tokens import Token, asides, slips, tokens
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from haggle.language.english.numerals import SCALES, TENS, UNITS, read_number
 from haggle.language.terms import Good, Terms, singular
-from haggle.numerals import SCALES, TENS, UNITS, read_number
 
 EACH = {"a": 1, "an": 1, "one": 1, "single": 1, "pair": 2, "couple": 2, "brace": 2, "both": 2,
         "trio": 3}  # fmt: skip

@@ -1,4 +1,4 @@
-"""The engines behind `haggle.engine.Engine`. `load_engine` is the only way in."""
+"""The engines behind `haggle.core.engine.Engine`. `load_engine` is the only way in."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from haggle.config import load_config, named_config
-from haggle.engine import Engine
-from haggle.errors import HaggleError, install_hint
+from haggle.core.config import load_config, named_config
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError, install_hint
 from serving.engines.config import EngineConfig
 from serving.shipped import with_shipped_model
 

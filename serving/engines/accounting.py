@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
-from haggle.config import Record
-from haggle.engine import Engine
-from haggle.errors import HaggleError
+from haggle.core.config import Record
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError
 from serving.engines.config import Prices
 
 log = logging.getLogger(__name__)

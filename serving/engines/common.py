@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from haggle.chat_template import CHATML, Family, render, tokenizer_family
-from haggle.engine import GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.wire import to_json
+from haggle.core.chat_template import CHATML, Family, render, tokenizer_family
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.trade.wire import to_json
 from serving.grammar import matches
 
 CHATML_MARK = "<|"
@@ -50,7 +50,7 @@ def prompt_text(
 def hf_prompt(tokenizer: Any, messages: Sequence[Message], special: Iterable[str]) -> str:
     """The prompt for a transformers tokenizer, as training writes it for this family.
 
-    A tokenizer of a family that `haggle.chat_template` does not know uses its own template.
+    A tokenizer of a family that `haggle.core.chat_template` does not know uses its own template.
     """
     if (family := tokenizer_family(tokenizer)) is not None:
         return prompt_text(messages, special, family)

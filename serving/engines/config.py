@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from haggle.config import Record
-from haggle.errors import HaggleError, nearest
-from haggle.models import DEFAULT_BASE
+from haggle.core.config import Record
+from haggle.core.errors import HaggleError, nearest
+from haggle.weights.models import DEFAULT_BASE
 
 ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
 

@@ -8,7 +8,7 @@ from typing import Any
 from google import genai
 from google.genai import errors, types
 
-from haggle.engine import GenerationRequest
+from haggle.core.engine import GenerationRequest
 from serving.engines.accounting import Reply
 from serving.engines.config import EngineConfig
 from serving.engines.remote import (

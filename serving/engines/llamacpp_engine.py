@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-from haggle.chat_template import FAMILIES, Family, family_of
-from haggle.engine import Generation, GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.models import check_gguf, resolve_base
-from haggle.wire import WireConstraint
+from haggle.core.chat_template import FAMILIES, Family, family_of
+from haggle.core.engine import Generation, GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.trade.wire import WireConstraint
+from haggle.weights.models import check_gguf, resolve_base
 from serving.engines.common import (
     CHATML_MARK,
     check_output,

@@ -8,8 +8,8 @@ from typing import Any
 
 import openai
 
-from haggle.engine import GenerationRequest
-from haggle.errors import HaggleError
+from haggle.core.engine import GenerationRequest
+from haggle.core.errors import HaggleError
 from serving.engines.accounting import Reply
 from serving.engines.common import safe_messages
 from serving.engines.config import EngineConfig

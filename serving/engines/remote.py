@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
 from serving.engines.accounting import Account, ApiUsage, Reply
 from serving.engines.common import read_key
 from serving.engines.config import EngineConfig, RemoteOptions

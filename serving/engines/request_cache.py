@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 VERSION = 1
 BUSY_S = 60.0

@@ -6,8 +6,8 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
 from serving.engines.config import EngineConfig
 
 

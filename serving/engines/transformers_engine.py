@@ -24,11 +24,11 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from haggle.adapters import check_adapter
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.models import BaseModel, resolve_base
-from haggle.wire import WireConstraint
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.trade.wire import WireConstraint
+from haggle.weights.adapters import check_adapter
+from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
 from serving.grammar import CACHED, to_lark

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from haggle.adapters import check_adapter
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.models import BaseModel, resolve_base
-from haggle.wire import WireConstraint
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.trade.wire import WireConstraint
+from haggle.weights.adapters import check_adapter
+from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
 from serving.grammar import to_gbnf, to_json_schema, to_lark, to_regex

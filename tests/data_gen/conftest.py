@@ -17,7 +17,7 @@ from data_gen.config import DataConfig
 from data_gen.corpus_io import corpus_rows
 from data_gen.generate import generate, make_dialogue, to_row
 from data_gen.teachers.config import TeacherConfig
-from haggle.storage import write_jsonl
+from haggle.core.storage import write_jsonl
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,13 @@ from data_gen.teachers.convert import Truth, read_bid, to_placeholders
 from data_gen.teachers.llm import LlmTeacher, write
 from data_gen.teachers.reading import Reader
 from data_gen.worlds import shop_of
-from haggle.engine import Generation
-from haggle.ledger import total as total_price
-from haggle.resolve import resolve
-from haggle.scripted import NullEngine
-from haggle.session import Session
-from haggle.wire import Proposal, encode_compact
-from haggle.world_io import named_world
+from haggle.core.engine import Generation
+from haggle.trade.ledger import total as total_price
+from haggle.trade.resolve import resolve
+from haggle.trade.scripted import NullEngine
+from haggle.trade.session import Session
+from haggle.trade.wire import Proposal, encode_compact
+from haggle.trade.world_io import named_world
 
 
 @pytest.fixture

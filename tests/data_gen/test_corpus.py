@@ -14,11 +14,11 @@ import pytest
 
 from data_gen import corpus_io
 from data_gen.corpus_io import CORPUS, CorpusFile, corpus_rows, corpus_worlds
-from haggle.config import ROOT, load_config
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.records import SCENARIOS
-from haggle.wire import decode_compact
+from haggle.core.config import ROOT, load_config
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.records import SCENARIOS
+from haggle.trade.wire import decode_compact
 
 FILES = sorted(CORPUS.glob("*.yaml"))
 LOADED = {path.stem: load_config(path, CorpusFile) for path in FILES}

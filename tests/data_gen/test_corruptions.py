@@ -24,10 +24,10 @@ from data_gen.dataset.corruptions import (
 )
 from data_gen.dataset.replayed import generated, moments
 from data_gen.language.phrasebook import load_phrasebook
-from haggle.resolve import resolve
-from haggle.session import Session
-from haggle.wire import Proposal, decode_compact, encode_compact, is_strict_json
-from haggle.world import Haggling, Item, MerchantInfo, World
+from haggle.trade.resolve import resolve
+from haggle.trade.session import Session
+from haggle.trade.wire import Proposal, decode_compact, encode_compact, is_strict_json
+from haggle.trade.world import Haggling, Item, MerchantInfo, World
 
 DATA = DataConfig(seed=5, items=(4, 9))
 

@@ -28,12 +28,12 @@ from data_gen.generate import (
 )
 from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
 from data_gen.worlds import split_genres
-from haggle.config import CONFIGS, ROOT
-from haggle.dataset import dataset_files, iter_rows
-from haggle.errors import HaggleError
-from haggle.linking import without_marks
-from haggle.prompting import clean_utterance
-from haggle.storage import dumps, read_json, read_jsonl
+from haggle.core.config import CONFIGS, ROOT
+from haggle.core.dataset import dataset_files, iter_rows
+from haggle.core.errors import HaggleError
+from haggle.core.storage import dumps, read_json, read_jsonl
+from haggle.language.english.linking import without_marks
+from haggle.trade.prompting import clean_utterance
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 
@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(contents, wh
 def test_rows_do_not_depend_on_the_process_or_its_hash_seed(hash_seed):
     code = (
         "import sys; from data_gen.generate import DataConfig, make_dialogue, to_row;"
-        "from haggle.storage import dumps; c = DataConfig(seed=3);"
+        "from haggle.core.storage import dumps; c = DataConfig(seed=3);"
         "sys.stdout.buffer.write(''.join(dumps(to_row(*make_dialogue(c, split, i))) + '\\n'"
         " for split in ('train', 'test') for i in range(120)).encode())"
     )

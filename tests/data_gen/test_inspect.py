@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from data_gen.dataset.browse import Wanted, render_page, select, view
 from data_gen.generate import DataConfig, make_dialogue, to_row
 from haggle.cli import app
-from haggle.errors import HaggleError
-from haggle.storage import write_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import write_jsonl
 
 NASTY = '<script>alert("x")</script><img src=x onerror=alert(1)> [bold]not markup[/bold] & "quoted"'
 CHROMIUM = next(

@@ -22,9 +22,9 @@ from data_gen.generate import DataConfig, generate
 from data_gen.language.phrasebook import Split
 from data_gen.sources import ScriptedSource
 from data_gen.teachers.config import TeacherConfig
-from haggle.config import ROOT
-from haggle.dataset import iter_rows
-from haggle.errors import HaggleError
+from haggle.core.config import ROOT
+from haggle.core.dataset import iter_rows
+from haggle.core.errors import HaggleError
 
 SLOW = DataConfig(train=9, test=0, seed=5, shard=6, teacher=TeacherConfig(engine="llamacpp"))
 

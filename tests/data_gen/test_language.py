@@ -15,7 +15,7 @@ from data_gen.language.noise import garble, typo
 from data_gen.language.phrasebook import load_phrasebook
 from data_gen.language.voices import UNDRESSED, load_voices, voices_of
 from data_gen.worlds import Shop, sample_shop
-from haggle.world import Item, MerchantInfo, World
+from haggle.trade.world import Item, MerchantInfo, World
 
 
 def shop(*names: str, nicknames: dict[str, list[str]] | None = None) -> Shop:

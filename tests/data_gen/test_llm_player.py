@@ -14,14 +14,14 @@ from data_gen.sources import make_dialogue
 from data_gen.teachers.config import PlayerConfig
 from data_gen.teachers.llm import write
 from data_gen.teachers.source import LlmSource
-from haggle.config import parse
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.records import SCENARIOS, TurnRecord
-from haggle.session import Session
-from haggle.wire import Proposal, encode_compact, to_json
-from haggle.world_io import named_world
+from haggle.core.config import parse
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.records import SCENARIOS, TurnRecord
+from haggle.trade.session import Session
+from haggle.trade.wire import Proposal, encode_compact, to_json
+from haggle.trade.world_io import named_world
 
 PROCEDURE = load_procedure()
 WORLD = named_world("frontier_shop")

@@ -11,9 +11,9 @@ import yaml
 
 from data_gen.config import DataConfig
 from data_gen.sources import open_source
-from haggle.config import parse
-from haggle.errors import HaggleError
-from haggle.models import resolve_base
+from haggle.core.config import parse
+from haggle.core.errors import HaggleError
+from haggle.weights.models import resolve_base
 from serving.engines import EngineConfig
 
 pytestmark = [

@@ -18,13 +18,13 @@ from data_gen.sources import make_dialogue, open_source, start_dialogue, to_row
 from data_gen.teachers.llm import write
 from data_gen.teachers.report import readable
 from data_gen.teachers.source import LlmSource
-from haggle.config import CONFIGS, parse
-from haggle.dataset import iter_rows
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.session import full_json
-from haggle.wire import decode_compact
+from haggle.core.config import CONFIGS, parse
+from haggle.core.dataset import iter_rows
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.session import full_json
+from haggle.trade.wire import decode_compact
 
 PROCEDURE = load_procedure()
 NUMBER = 12

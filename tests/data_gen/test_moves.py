@@ -12,10 +12,10 @@ from data_gen.players import changes, dealing, orders, social
 from data_gen.players.speaker import Move, Moves, Speaker, pick
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import shop_of
-from haggle.formula import Formula
-from haggle.ledger import resolve_cart
-from haggle.session import Session
-from haggle.world import Haggling, Item, MerchantInfo, World
+from haggle.trade.formula import Formula
+from haggle.trade.ledger import resolve_cart
+from haggle.trade.session import Session
+from haggle.trade.world import Haggling, Item, MerchantInfo, World
 
 NAMES = {"Small Lamp": 20, "Grand Lamp": 90, "Hemp Rope": 15, "Tin Kettle": 30, "Wool Cloak": 60}
 STOCK = 9

@@ -24,9 +24,9 @@ from data_gen.language.phrasebook import (
 )
 from data_gen.language.voices import load_voices, voices_of
 from data_gen.worlds import load_bank
-from haggle import placeholders
-from haggle.config import ROOT
-from haggle.errors import HaggleError
+from haggle.core.config import ROOT
+from haggle.core.errors import HaggleError
+from haggle.trade import placeholders
 
 BOOK = load_phrasebook()
 N = 6

@@ -15,15 +15,15 @@ from data_gen.play import play_oracle, start_play
 from data_gen.players.scripted import MAX_ROUNDS
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import sample_shop, shop_of
-from haggle.engine import Generation
-from haggle.merchant import Merchant
-from haggle.methods import get_method
-from haggle.procedure import load_procedure
-from haggle.records import SCENARIOS, Dialogue
-from haggle.scripted import NullEngine
-from haggle.session import Session
-from haggle.wire import decode_compact
-from haggle.world_io import named_world
+from haggle.core.engine import Generation
+from haggle.core.procedure import load_procedure
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.records import SCENARIOS, Dialogue
+from haggle.trade.scripted import NullEngine
+from haggle.trade.session import Session
+from haggle.trade.wire import decode_compact
+from haggle.trade.world_io import named_world
 
 METHOD = get_method("astp-compact")
 PROCEDURE = load_procedure()

@@ -13,7 +13,7 @@ import pytest
 from data_gen.dataset.shards import unfinished
 from data_gen.generate import generate
 from data_gen.teachers.config import TeacherConfig
-from haggle.errors import HaggleError, install_hint
+from haggle.core.errors import HaggleError, install_hint
 
 make = partial(generate, progress=False)
 

@@ -13,11 +13,11 @@ import pytest
 from data_gen.config import DataConfig
 from data_gen.sources import make_dialogue, to_row
 from data_gen.teachers.source import LlmSource
-from haggle.config import parse
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.wire import decode_compact
+from haggle.core.config import parse
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.wire import decode_compact
 
 PROCEDURE = load_procedure()
 NUMBER = 8

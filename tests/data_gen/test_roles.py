@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from data_gen.config import DataConfig, check, engine_configs, engine_names
 from data_gen.generate import generate
 from data_gen.teachers.source import LlmSource
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 SERVED = "openai"  # any serve config that is there
 REWRITER = {"engine": SERVED}

@@ -21,10 +21,10 @@ from data_gen.dataset.runners import choose_workers
 from data_gen.dataset.shards import Job, plan
 from data_gen.generate import DataConfig, generate
 from data_gen.teachers.config import TeacherConfig
-from haggle.config import ROOT
-from haggle.dataset import dataset_files
-from haggle.errors import HaggleError
-from haggle.storage import read_json
+from haggle.core.config import ROOT
+from haggle.core.dataset import dataset_files
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
 
 SLOW = DataConfig(train=9, test=0, seed=5, shard=6, teacher=TeacherConfig(engine="llamacpp"))
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
@@ -125,7 +125,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from data_gen.generate import DataConfig, generate
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))

@@ -18,8 +18,8 @@ from data_gen.dataset.records import spread
 from data_gen.dataset.statistics import collect, compare
 from data_gen.worlds import load_bank
 from haggle.cli import app
-from haggle.errors import HaggleError
-from haggle.storage import dumps, write_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import dumps, write_jsonl
 
 pytest.importorskip("datasketch", reason='pip install -e ".[data]"')
 pytest.importorskip("sacrebleu", reason='pip install -e ".[data]"')

@@ -11,10 +11,10 @@ from data_gen.config import DataConfig, check
 from data_gen.players.speaker import reordered
 from data_gen.sources import make_dialogue
 from data_gen.teachers.llm import fork, write
-from haggle.errors import HaggleError
-from haggle.session import Session
-from haggle.wire import UNLISTED, Proposal
-from haggle.world_io import named_world
+from haggle.core.errors import HaggleError
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Proposal
+from haggle.trade.world_io import named_world
 
 # What stands in the answer behind each act: steps that match, or None for a whole cart.
 TOLD = {

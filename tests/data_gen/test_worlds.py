@@ -30,10 +30,10 @@ from data_gen.worlds import (
     split_genres,
     words,
 )
-from haggle.config import ROOT
-from haggle.errors import HaggleError
-from haggle.world import World, normalise
-from haggle.world_io import load_world, named_world
+from haggle.core.config import ROOT
+from haggle.core.errors import HaggleError
+from haggle.trade.world import World, normalise
+from haggle.trade.world_io import load_world, named_world
 
 BANK = load_bank()
 GENRES = sorted(BANK.genres)

@@ -12,8 +12,8 @@ import pytest
 from data_gen.play import Play
 from eval import experiment
 from eval.turns import turns_of
-from haggle.engine import Generation, GenerationRequest
-from haggle.wire import encode_compact
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.trade.wire import encode_compact
 
 Spoil = Callable[[int, str], str]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from eval.cases import load_cases, run_cases
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.storage import read_jsonl
-from haggle.wire import to_json
-from haggle.world_io import load_worlds
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
+from haggle.trade.wire import to_json
+from haggle.trade.world_io import load_worlds
 
 KEYS = {
     "n", "state_accuracy", "cart_accuracy", "joint_accuracy", "forbidden_rate", "price_ok_rate",

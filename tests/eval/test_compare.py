@@ -20,10 +20,10 @@ from eval.compare import (
 )
 from eval.journal import finish, resume
 from eval.metrics import rate
-from haggle.agreement import agreement
 from haggle.cli import app, main
-from haggle.errors import HaggleError
-from haggle.storage import write_json, write_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import write_json, write_jsonl
+from haggle.trade.agreement import agreement
 
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",2]],"say":"Two axes."}'
 OTHER_WORDS = OFFER.replace("Two axes.", "Here you are.")

@@ -15,8 +15,8 @@ from eval.experiment import (
     make_play,
     run_experiment,
 )
-from haggle.errors import HaggleError
-from haggle.storage import read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
 
 SCENARIOS = ["specific_items", "recommendation"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from eval.compare import AnsweredRun
 from eval.learning_curve import learning_curve, write_learning_curve
-from haggle.errors import HaggleError
-from haggle.storage import read_json
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
 
 TURNS = 400
 Points = list[tuple[int, AnsweredRun]]

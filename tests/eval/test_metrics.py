@@ -17,8 +17,8 @@ from eval.metrics import (
     summarize,
     transition_counts,
 )
-from haggle.records import Dialogue, TurnRecord, Usage
-from haggle.response import ContextDetails, ItemLine, MerchantResponse
+from haggle.trade.records import Dialogue, TurnRecord, Usage
+from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 
 ITEM = ItemLine(item_id="axe", item_name="Sharp Axe", quantity=1, price=130)
 TRADES = {"SHOW_ITEMS", "OFFER_SELL", "NEGOTIATE", "FINAL_CHECK", "COMMIT_SALE"}

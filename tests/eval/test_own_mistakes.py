@@ -13,9 +13,9 @@ from data_gen.language.phrasebook import Split
 from eval.own_mistakes import make_own_pairs
 from eval.turns import run_turns, turns_of
 from haggle.cli import app
-from haggle.errors import HaggleError
-from haggle.procedure import load_procedure
-from haggle.wire import decode_compact
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.wire import decode_compact
 from training.pairs import read_pairs
 
 

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from eval.reference import FILE, load_reference, published, published_transitions
-from haggle.errors import HaggleError
-from haggle.methods import METHODS
-from haggle.procedure import load_procedure
-from haggle.records import SCENARIOS
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.methods import METHODS
+from haggle.trade.records import SCENARIOS
 
 
 def test_methods_and_scenarios_are_ours():

@@ -10,8 +10,8 @@ import pytest
 
 from eval.experiment import EvalConfig, run_experiment
 from eval.report import _cells, counted, interval, percent, write_report
-from haggle.records import Dialogue
-from haggle.storage import read_jsonl
+from haggle.core.storage import read_jsonl
+from haggle.trade.records import Dialogue
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

@@ -9,9 +9,9 @@ import pytest
 
 from data_gen.corpus_io import corpus_rows
 from eval.turns import run_turns, sample_turns, turns_of
-from haggle.errors import HaggleError
-from haggle.session import MAX_EXCHANGES, Exchange, Session
-from haggle.world_io import named_world
+from haggle.core.errors import HaggleError
+from haggle.trade.session import MAX_EXCHANGES, Exchange, Session
+from haggle.trade.world_io import named_world
 
 
 @pytest.fixture(scope="module")

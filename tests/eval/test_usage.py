@@ -19,10 +19,10 @@ from eval.journal import USAGE
 from eval.report import write_report
 from eval.turns import run_turns
 from eval.usage import Meter, describe
-from haggle.engine import Generation, GenerationRequest
-from haggle.errors import HaggleError
-from haggle.storage import read_json
-from haggle.wire import to_json
+from haggle.core.engine import Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
+from haggle.trade.wire import to_json
 from serving.engines import EngineConfig, load_engine
 from serving.engines.accounting import ApiUsage
 

@@ -20,13 +20,13 @@ from data_gen.config import DataConfig
 from data_gen.corpus_io import CORPUS, corpus_rows
 from data_gen.sources import make_dialogue, to_row
 from eval.cases import Case, load_cases
-from haggle.engine import Generation
-from haggle.merchant import GUARDS, Guard, Merchant, constraint_for
-from haggle.methods import get_method
-from haggle.replay import replay
-from haggle.session import Session
-from haggle.wire import to_json
-from haggle.world_io import load_worlds
+from haggle.core.engine import Generation
+from haggle.trade.merchant import GUARDS, Guard, Merchant, constraint_for
+from haggle.trade.methods import get_method
+from haggle.trade.replay import replay
+from haggle.trade.session import Session
+from haggle.trade.wire import to_json
+from haggle.trade.world_io import load_worlds
 from serving.engines.scripted import ScriptedEngine
 from serving.grammar import matches
 from serving.response_schema import fits

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from haggle.engine import Generation
-from haggle.merchant import Guard, Merchant
-from haggle.methods import get_method
-from haggle.records import TurnRecord
-from haggle.scripted import NullEngine
-from haggle.session import Session
-from haggle.wire import to_json
-from haggle.world import Haggling, Item, MerchantInfo, World
+from haggle.core.engine import Generation
+from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.records import TurnRecord
+from haggle.trade.scripted import NullEngine
+from haggle.trade.session import Session
+from haggle.trade.wire import to_json
+from haggle.trade.world import Haggling, Item, MerchantInfo, World
 
 
 class Visit:

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from haggle import cli
-from haggle.config import ROOT, named_config
-from haggle.dataset import iter_rows
-from haggle.storage import dumps, read_json, read_jsonl
+from haggle.core.config import ROOT, named_config
+from haggle.core.dataset import iter_rows
+from haggle.core.storage import dumps, read_json, read_jsonl
 
 COMMANDS = (
     "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",
@@ -371,7 +371,7 @@ def test_the_shops_configs_and_cases_of_the_howto_can_be_read(folder: Path):
     from data_gen.config import load_data_config
     from eval.cases import load_cases
     from eval.experiment import load_eval_config
-    from haggle.world_io import load_world, load_worlds
+    from haggle.trade.world_io import load_world, load_worlds
     from serving.engines import read_engine_config
 
     titled = [(re.match(r"# (\w+\.(?:yaml|csv))\n", text), text) for _, text in BLOCKS]

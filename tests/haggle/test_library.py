@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import haggle
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from serving.engines.scripted import ScriptedEngine
 
 OFFER = (

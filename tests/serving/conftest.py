@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from haggle.engine import GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.models import BaseModel, resolve_base
-from haggle.procedure import load_procedure
-from haggle.wire import StateShape, WireConstraint
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.wire import StateShape, WireConstraint
+from haggle.weights.models import BaseModel, resolve_base
 from serving.engines import EngineConfig, load_engine
 
 NAMES = ("Copper Kettle", "Waxed Rope (10 m)", "Sœur's Salve [x]", "Tin Whistle", "?odd name")

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from serving.engines.accounting import Account, Reply, cost
 from serving.engines.config import Prices
 from serving.engines.request_cache import RequestCache

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from serving.benchmark import compare, main, requests
 from serving.engines.scripted import ScriptedEngine
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from haggle.merchant import Guard
-from haggle.session import Session
-from haggle.wire import to_json
-from haggle.world import Item, MerchantInfo, Situation, World
+from haggle.trade.merchant import Guard
+from haggle.trade.session import Session
+from haggle.trade.wire import to_json
+from haggle.trade.world import Item, MerchantInfo, Situation, World
 from serving.chat import chat, shop_table, spoken_pieces
 from serving.engines.scripted import ScriptedEngine
 

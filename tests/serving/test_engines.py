@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from haggle.config import CONFIGS, load_config
-from haggle.engine import Engine, Generation
-from haggle.errors import HaggleError
+from haggle.core.config import CONFIGS, load_config
+from haggle.core.engine import Engine, Generation
+from haggle.core.errors import HaggleError
 from serving.engines import EngineConfig, load_engine, read_engine_config
 from serving.engines.common import check_output, keeps_constraint, safe_messages
 from serving.engines.config import ENGINES, physical_cores

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from haggle.engine import Engine, Generation, GenerationRequest, Message
-from haggle.errors import HaggleError
+from haggle.core.engine import Engine, Generation, GenerationRequest, Message
+from haggle.core.errors import HaggleError
 from serving.engines import EngineConfig, load_engine, read_engine_config
 from serving.response_schema import response_schema
 

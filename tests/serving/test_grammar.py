@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haggle.formula import FORMULA, Formula
-from haggle.procedure import load_procedure
-from haggle.wire import (
+from haggle.core.procedure import load_procedure
+from haggle.trade.formula import FORMULA, Formula
+from haggle.trade.wire import (
     MAX_LINES,
     MAX_SHOWN,
     Proposal,

@@ -20,10 +20,10 @@ import uvicorn
 from typer.testing import CliRunner
 
 from haggle.cli import app as command
-from haggle.config import ROOT
-from haggle.engine import Engine
-from haggle.errors import HaggleError
-from haggle.world_io import named_world
+from haggle.core.config import ROOT
+from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError
+from haggle.trade.world_io import named_world
 from serving.engines.scripted import ScriptedEngine
 from serving.http_api import make_app
 from serving.http_sessions import MAX_AT_ONCE

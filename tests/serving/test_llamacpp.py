@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from haggle.engine import Generation, GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.models import BaseModel
+from haggle.core.engine import Generation, GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
 from serving.engines.common import prompt_text
 from serving.engines.llamacpp_engine import LlamaCppEngine, chat_template

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from haggle.config import ROOT
-from haggle.engine import Engine, Generation, GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.models import BaseModel
+from haggle.core.config import ROOT
+from haggle.core.engine import Engine, Generation, GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
 from serving.grammar import to_json_schema
 from serving.response_schema import fits, response_schema

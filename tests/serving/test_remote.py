@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from haggle.engine import GenerationRequest, Message
-from haggle.errors import HaggleError
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.errors import HaggleError
 from serving.engines import EngineConfig, load_engine
 
 pytest.importorskip("tenacity")
@@ -219,7 +219,7 @@ def test_a_closed_engine_says_so(remote, ask):
 CLIENT = """
 import sys
 from pathlib import Path
-from haggle.engine import GenerationRequest, Message
+from haggle.core.engine import GenerationRequest, Message
 from serving.engines import EngineConfig, load_engine
 url, file = sys.argv[1:]
 engine = load_engine(EngineConfig(engine="openai", model="m", parallel=2,

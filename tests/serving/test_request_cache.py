@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from serving.engines.request_cache import RequestCache, request_key
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from haggle.wire import to_json
+from haggle.trade.wire import to_json
 from serving.grammar import matches
 from serving.response_schema import fits, response_schema
 

@@ -12,8 +12,8 @@ import pytest
 from data_gen.config import DataConfig
 from data_gen.teachers.source import LlmSource
 from eval.experiment import RunConfig, start_engine
-from haggle.errors import HaggleError
-from haggle.models import DEFAULT_BASE
+from haggle.core.errors import HaggleError
+from haggle.weights.models import DEFAULT_BASE
 from serving import engines, shipped
 from serving.engines import EngineConfig, load_engine
 from serving.shipped import SHIPPED, shipped_gguf, with_shipped_model

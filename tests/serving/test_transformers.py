@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from haggle.engine import GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.models import BaseModel
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
 from serving.grammar import matches
 

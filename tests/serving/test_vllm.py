@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from haggle.config import ROOT
-from haggle.engine import GenerationRequest, Message
-from haggle.models import BaseModel
-from haggle.procedure import load_procedure
-from haggle.wire import StateShape, WireConstraint
+from haggle.core.config import ROOT
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.procedure import load_procedure
+from haggle.trade.wire import StateShape, WireConstraint
+from haggle.weights.models import BaseModel
 from serving.grammar import matches
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
@@ -128,7 +128,7 @@ def noise_adapter(base: Path, path: Path) -> Path:
 
 def main(model: str, adapter: str, out: str) -> None:
     """One engine, every case; the adapter is there from the start and taken off for the rest."""
-    from haggle.errors import HaggleError
+    from haggle.core.errors import HaggleError
     from serving.engines import EngineConfig, load_engine
 
     config = EngineConfig(

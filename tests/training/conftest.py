@@ -19,7 +19,7 @@ def make_base(directory: Path, *, hidden: int = 64, layers: int = 2, seed: int =
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from haggle.chat_template import CHATML
+    from haggle.core.chat_template import CHATML
     from training.architectures import tiny_tokenizer
 
     corpus = [json.dumps(row) for row in make_rows(20, seed=9)]
@@ -217,7 +217,7 @@ def check_resumption(
     import torch
     from safetensors.torch import load_file
 
-    from haggle.storage import read_jsonl
+    from haggle.core.storage import read_jsonl
     from training.checkpoints import last_checkpoint
     from training.run import train
 

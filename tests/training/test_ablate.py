@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from haggle.cli import app
 from haggle.cli.ablate import merge
-from haggle.config import CONFIGS, load_config
-from haggle.errors import HaggleError
-from haggle.storage import read_json
+from haggle.core.config import CONFIGS, load_config
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
 
 DATA = {"train": 6, "test": 0, "items": [2, 3], "recommendation": 0}
 MEASURED = {"train": 0, "test": 2, "items": [2, 3], "recommendation": 0}

@@ -17,8 +17,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from haggle.errors import HaggleError
-from haggle.storage import read_json, read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json, read_jsonl
 from training import heldout
 from training import trainer as trainer_module
 from training.config import EvaluationSettings, TrainConfig

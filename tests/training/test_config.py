@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from haggle.config import CONFIGS
-from haggle.errors import HaggleError
+from haggle.core.config import CONFIGS
+from haggle.core.errors import HaggleError
 from training.config import (
     DpoConfig,
     GrpoConfig,

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from haggle.errors import HaggleError
-from haggle.storage import write_json, write_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import write_json, write_jsonl
 
 pytest.importorskip("matplotlib")
 

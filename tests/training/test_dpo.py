@@ -13,9 +13,9 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from haggle.errors import HaggleError
-from haggle.models import resolve_base
-from haggle.storage import read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
+from haggle.weights.models import resolve_base
 from training import dpo
 from training.config import DpoConfig, LoraSettings
 from training.dpo import build_trainer

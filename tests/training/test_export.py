@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from haggle.errors import HaggleError
-from haggle.models import check_gguf, resolve_base
-from haggle.storage import read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
+from haggle.weights.models import check_gguf, resolve_base
 from training.export import LORA_GGUF, ExportResult, check_adapter, export
 from training.gguf_file import (
     llama_shape,

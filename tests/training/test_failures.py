@@ -17,8 +17,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from haggle.errors import HaggleError
-from haggle.storage import read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
 from training import run as run_module
 from training.checkpoints import last_checkpoint
 from training.config import DpoConfig, TrainConfig

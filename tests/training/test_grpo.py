@@ -13,9 +13,9 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from haggle.errors import HaggleError
-from haggle.models import resolve_base
-from haggle.storage import read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
+from haggle.weights.models import resolve_base
 from training import attention, group_trainer, grpo
 from training.config import EvaluationSettings, GrpoConfig, LoraSettings, grpo_arguments
 from training.group_rollout import answer_logits, pack_group, sample_groups

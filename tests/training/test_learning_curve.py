@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from data_gen.generate import DataConfig, generate
 from haggle.cli import app
-from haggle.errors import HaggleError
-from haggle.storage import read_json, read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json, read_jsonl
 from training.config import TrainConfig
 from training.run import train
 

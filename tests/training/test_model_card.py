@@ -12,8 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from haggle.cli import app
-from haggle.errors import HaggleError
-from haggle.storage import write_json, write_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import write_json, write_jsonl
 from training.card_measures import plain_name, read_measures
 from training.model_card import hub_licence, own_card, read_run, write_card
 
@@ -319,7 +319,7 @@ def test_licences_have_the_hub_s_names(run: Path, licence: str, expected: str) -
 
 
 def test_every_known_base_s_licence_has_a_name_on_the_hub() -> None:
-    from haggle.models import KNOWN
+    from haggle.weights.models import KNOWN
 
     assert all(hub_licence(known.licence)[0] != "other" for known in KNOWN.values())
 
@@ -346,8 +346,8 @@ def test_all_weights_trained_are_no_adapter(run: Path) -> None:
 def test_the_code_it_shows_fits_the_package(run: Path) -> None:
     import inspect
 
-    from haggle.merchant import Merchant
-    from haggle.records import TurnRecord
+    from haggle.trade.merchant import Merchant
+    from haggle.trade.records import TurnRecord
 
     text = card(run)
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

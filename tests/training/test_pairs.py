@@ -10,9 +10,9 @@ import pytest
 import torch
 import yaml
 
-from haggle.chat_template import render
-from haggle.config import CONFIGS
-from haggle.errors import HaggleError
+from haggle.core.chat_template import render
+from haggle.core.config import CONFIGS
+from haggle.core.errors import HaggleError
 from training.config import DpoConfig, dpo_arguments, load_train_config
 from training.pair_trainer import pack
 from training.pairs import TextPair, read_pairs, to_pair_columns, tokenize_pairs

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from haggle.config import CONFIGS
-from haggle.dataset import iter_rows
-from haggle.errors import HaggleError
-from haggle.models import KNOWN, resolve_base
-from haggle.procedure import load_procedure
-from haggle.wire import decode_compact, encode_compact
+from haggle.core.config import CONFIGS
+from haggle.core.dataset import iter_rows
+from haggle.core.errors import HaggleError
+from haggle.core.procedure import load_procedure
+from haggle.trade.wire import decode_compact, encode_compact
+from haggle.weights.models import KNOWN, resolve_base
 from training import quantization
 from training.architectures import SHAPES, config_from, known_shape, tiny_shape
 from training.config import TrainConfig, load_train_config, sft_arguments

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from haggle.errors import HaggleError
-from haggle.wire import WireError
+from haggle.core.errors import HaggleError
+from haggle.trade.wire import WireError
 from training.config import GrpoConfig, load_train_config
 from training.rewards import REWARDS, RewardWeights, reward_functions, rewards, total
 

@@ -13,9 +13,9 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from haggle.errors import HaggleError
-from haggle.models import resolve_base
-from haggle.storage import read_jsonl
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_jsonl
+from haggle.weights.models import resolve_base
 from training import sft
 from training.checkpoints import last_checkpoint
 from training.config import LoraSettings, TrainConfig

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haggle.chat_template import (
+from haggle.core.chat_template import (
     CHATML,
     FAMILIES,
     GEMMA,
@@ -28,10 +28,10 @@ from haggle.chat_template import (
     tokenizer_family,
     training_template,
 )
-from haggle.dataset import iter_rows
-from haggle.engine import GenerationRequest, Message
-from haggle.errors import HaggleError
-from haggle.models import resolve_base
+from haggle.core.dataset import iter_rows
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.weights.models import resolve_base
 from training.architectures import tiny_tokenizer
 from training.data import tokenize
 from training.dry_run import sample
@@ -144,8 +144,8 @@ def test_the_text_trained_on_is_what_the_engines_send(tokenizer: Any, family: Fa
 
 
 def test_answers_of_the_data_are_what_the_grammar_admits() -> None:
-    from haggle.procedure import load_procedure
-    from haggle.wire import StateShape, WireConstraint
+    from haggle.core.procedure import load_procedure
+    from haggle.trade.wire import StateShape, WireConstraint
     from serving.grammar import matches
 
     procedure = load_procedure()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from haggle.errors import HaggleError
+from haggle.core.errors import HaggleError
 from training.templates import encode, marked_template
 from training.turn_data import read_turns, to_turn_columns, tokenize_turns
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haggle.config import ROOT
+from haggle.core.config import ROOT
 from haggle.language.evidence import Evidence, leaves, read_answer
 from haggle.language.lexicon import reader
 from haggle.language.phrases import Grammar
@@ -163,10 +163,10 @@ def _seconds(lines: list[str]) -> float:
 def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one():
     """Without a model: with the guard at `state` no other line can close a sale."""
     from eval.cases import load_cases
-    from haggle.guard import terms_of
-    from haggle.replay import replay
-    from haggle.session import Session
-    from haggle.world_io import load_worlds
+    from haggle.trade.guard import terms_of
+    from haggle.trade.replay import replay
+    from haggle.trade.session import Session
+    from haggle.trade.world_io import load_worlds
 
     worlds = load_worlds(ROOT / "eval/benchmarks/worlds")
     held = yes = 0

@@ -1,0 +1,68 @@
+"""What a model must be able to do for a merchant: answer a batch, and stream one answer.
+
+The trade (`haggle.trade.merchant`) only knows this protocol; the engines themselves live in
+`serving.engines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from haggle.trade.wire import WireConstraint
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message. `content` never holds chat markup: that belongs to the template."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One completion to produce. `temperature` 0 means greedy; `max_tokens` bounds the answer.
+
+    `constraint` describes the only texts the engine may produce; None leaves it free.
+    """
+
+    messages: tuple[Message, ...]
+    constraint: WireConstraint | None = None
+    max_tokens: int = 192
+    temperature: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One completion. Token counts as the engine's own tokenizer counts; latency in seconds.
+
+    For an answer made in a batch, `latency_s` is the time until that answer was complete, or the
+    whole batch's where the engine can tell only that.
+    """
+
+    text: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    thought_tokens: int = 0
+    latency_s: float = 0.0
+    finish_reason: Literal["stop", "length"] = "stop"
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A model that answers. Batches keep their order; `stream` ends with the Generation itself."""
+
+    name: str
+    model: str
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]: ...
+
+    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]: ...
+
+    def close(self) -> None: ...

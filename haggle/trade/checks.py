@@ -1,0 +1,188 @@
+"""Checks on one turn. Validator, guard, rewards and metrics all call these and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from haggle.core.procedure import Procedure
+from haggle.language.english.numerals import TENS, UNITS
+from haggle.trade.ledger import Cart, floor_price, total
+from haggle.trade.response import MerchantResponse
+from haggle.trade.world import World, counted
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SPELLED = "|".join([*list(UNITS)[1:], *TENS, "hundred", "thousand", "million"])
+_TOLERANCE = 0.005
+_CLOCK = re.compile(
+    r"\b\d{1,2}(?::\d\d(?!\d)|(?:[:.]\d\d)?\s?(?:o['’]?clock|[ap]\.?m)\b)", re.IGNORECASE
+)
+_DIGIT = re.compile(r"\d")
+
+
+def numbers_in(text: str) -> list[float]:
+    """Every number written in digits; `1,200` and `1200` are the same, `%` amounts included."""
+    found = []
+    for match in _NUMBER.findall(text):
+        plain = re.sub(r",(?=\d{3}(?!\d))", "", match).replace(",", ".")
+        try:
+            found.append(float(plain))
+        except ValueError:
+            found.extend(float(part) for part in re.findall(r"\d+", match))
+    return found
+
+
+def transition_valid(procedure: Procedure, last: str, new: str) -> bool:
+    """Property 1.1 of ASTP: the transition is in E."""
+    return procedure.is_valid(last, new)
+
+
+def critical_respected(procedure: Procedure, last: str, new: str) -> bool:
+    """Property 1.2 of ASTP: a critical state is entered only after its mandatory state."""
+    return not procedure.breaks_critical(last, new)
+
+
+def inference_consistent(reported: str, last: str) -> bool:
+    """Property 1.3 of ASTP: the reported previous state is the true one."""
+    return reported == last
+
+
+def items_sellable(world: World, response: MerchantResponse) -> bool:
+    """SIRR's condition (SIBP 4.3): a trade answer's items are all for sale at their true price."""
+    details = response.context_details
+    if details is None:
+        return True
+    for line in details.items:
+        item = world.by_id.get(line.item_id)
+        if item is None or not item.for_sale or line.price is None:
+            return False
+        if abs(line.price - (item.price or 0)) > _TOLERANCE:
+            return False
+    return True
+
+
+def items_in_stock(world: World, response: MerchantResponse) -> bool:
+    """No quantity is below one or above the stock."""
+    details = response.context_details
+    return details is None or all(
+        1 <= line.quantity <= (world.by_id[line.item_id].quantity or 0)
+        for line in details.items
+        if line.item_id in world.by_id
+    )
+
+
+def price_consistent(response: MerchantResponse) -> bool:
+    """The total stated equals the sum of the item details in the same answer (ASTP, Table 2)."""
+    details = response.context_details
+    if details is None or details.original_price is None:
+        return True
+    expected = sum((line.price or 0) * line.quantity for line in details.items)
+    return abs(details.original_price - expected) <= _TOLERANCE
+
+
+def price_above_floor(world: World, response: MerchantResponse) -> bool:
+    """The sale price is not below what this merchant accepts for the cart."""
+    details = response.context_details
+    if details is None or details.sale_price is None:
+        return True
+    cart = {i: n for i, n in response.cart.items() if i in world.by_id}
+    return details.sale_price >= min(floor_price(world, cart), total(world, cart)) - _TOLERANCE
+
+
+def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float] = ()) -> bool:
+    """Every number spoken is one the ledger knows, so no wrong price can be heard.
+
+    In a priced state all numbers must be totals, unit prices, line totals or quantities of this
+    cart, or part of an item name. Elsewhere only amounts of money are held to that. `extra` are
+    further true numbers (stock left).
+    """
+    details = response.context_details
+    text = response.npc_dialogue
+    known = {round(number, 2) for number in extra}
+    priced = details is not None and details.original_price is not None
+    for line in details.items if details else ():
+        price = line.price or 0
+        known |= {float(line.quantity), round(price, 2), round(price * line.quantity, 2)}
+    if details is not None:
+        known |= {
+            round(p, 2) for p in (details.original_price, details.sale_price) if p is not None
+        }
+    unit = re.escape(world.currency)
+    if re.search(rf"\b(?:{_SPELLED})\s+{unit}", text, re.IGNORECASE):
+        return False
+    if not _DIGIT.search(text):
+        return True
+    said = text.casefold()
+    for item in world.items:
+        named = item.item_name.casefold() in said
+        if (named or priced) and _DIGIT.search(item.item_name):
+            known |= {round(n, 2) for n in numbers_in(item.item_name)}
+        if named and not priced and item.for_sale:
+            known.add(round(item.price or 0, 2))
+    if priced:
+        spoken = numbers_in(text)
+    else:
+        amounts = re.findall(rf"({_NUMBER.pattern})\s*(?:{unit})|(?:{unit})\s*({_NUMBER.pattern})",
+                             text, re.IGNORECASE)  # fmt: skip
+        spoken = [n for pair in amounts for part in pair if part for n in numbers_in(part)]
+    return all(round(number, 2) in known for number in spoken)
+
+
+def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
+    """Whether a player's yes names other terms than the reviewed ones (a number not on the table).
+
+    Such a yes confirms something else, so it must be reviewed again rather than committed. An
+    amount above the price is payment with a tip and contradicts nothing.
+    """
+    plain = re.sub(r"\b[A-Za-z]\w*\d\w*", "", player)  # "gr8" is no price
+    sure = re.sub(r"\b[1-9]\d{2,}\s*(?:%|percent\b)", "", plain)  # "100% yes" is no price
+    sure = _CLOCK.sub("", sure)
+    known = {round(sale_price, 2), *(float(n) for n in cart.values()), float(sum(cart.values()))}
+    return any(round(n, 2) not in known and n < sale_price for n in numbers_in(sure))
+
+
+def says_concluded(text: str, patterns: Iterable[str]) -> bool:
+    """Whether a spoken line states terms as agreed; a sentence that asks states nothing."""
+    sentences = re.findall(r"[^.!?]+[.!?]*", text.casefold())
+    stated = [sentence.strip() for sentence in sentences if not sentence.endswith("?")]
+    return any(re.search(pattern, sentence) for sentence in stated for pattern in patterns)
+
+
+def review_complete(world: World, response: MerchantResponse) -> bool:
+    """Whether a review says what it is a review of: every item with its quantity, and the price.
+
+    A player who says yes to "Shall we, then?" has not been asked (ASTP's FINAL_CHECK).
+    """
+    details = response.context_details
+    if details is None or details.sale_price is None:
+        return True
+    said = response.npc_dialogue.casefold()
+    named = all(
+        counted(world.by_id[line.item_id], line.quantity).casefold() in said
+        or (line.quantity == 1 and line.item_name.casefold() in said)
+        for line in details.items
+        if line.item_id in world.by_id
+    )
+    return named and round(details.sale_price, 2) in {round(n, 2) for n in numbers_in(said)}
+
+
+def failures(
+    world: World,
+    procedure: Procedure,
+    last: str,
+    response: MerchantResponse,
+    extra_numbers: Iterable[float] = (),
+) -> list[str]:
+    """Names of the checks this answer fails, given the true tracked state before it."""
+    new = response.state
+    results = {
+        "transition": transition_valid(procedure, last, new),
+        "critical": critical_respected(procedure, last, new),
+        "inference": inference_consistent(response.last_trade_context, last),
+        "sellable": items_sellable(world, response),
+        "stock": items_in_stock(world, response),
+        "price": price_consistent(response),
+        "floor": price_above_floor(world, response),
+        "numbers": numbers_true(world, response, extra_numbers),
+    }
+    return [name for name, passed in results.items() if not passed]

@@ -1,0 +1,250 @@
+"""Guard `state`: nothing irreversible without evidence in the player's own words.
+
+A model proposes; the rules below hold its proposal against the line the player typed and the
+ledger, one after the other. What closes a sale, ends the talk, calls the order off, replaces it or
+puts goods into it needs evidence that code reads (`haggle.language.evidence`). Each rule returns
+what may stand, and says why where it is not what was proposed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from haggle.language.english.impossible import bids_below_nothing
+from haggle.language.evidence import Evidence, calls_off, leaves, read_answer, replaces
+from haggle.language.terms import Good, Terms
+from haggle.trade.checks import contradicts_terms
+from haggle.trade.edits import carried_out, held
+from haggle.trade.lines import lines
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Proposal, Quantity
+from haggle.trade.world import World, plural_name
+
+Lines = tuple[tuple[str, Quantity], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What may stand of a proposal. `reasons` name what was changed, `line` is said in place of the
+    model's, and `withheld` is why a proposed or expected sale stays open."""
+
+    proposal: Proposal | None
+    reasons: tuple[str, ...] = ()
+    line: str = ""
+    withheld: Evidence | None = None
+    quoted: str = ""  # words of the player in that line
+    withdraws: bool = False  # the player turned the review down
+    impossible: tuple[str, ...] = ()  # names of goods in numbers that nobody can buy
+
+    def because(self, reason: str, proposal: Proposal | None, line: str = "") -> Ruling:
+        return replace(
+            self, proposal=proposal, reasons=(*self.reasons, reason), line=line or self.line
+        )
+
+
+@dataclass
+class Guard:
+    """The rules for one turn. `trusted`: the proposal is not a guess (an oracle's, a person's)."""
+
+    session: Session
+    utterance: str
+    trusted: bool = False
+    evidence: Evidence = field(init=False)
+
+    def __post_init__(self) -> None:
+        terms = terms_of(self.session)
+        none = Evidence("open")
+        self.evidence = read_answer(self.utterance, terms) if terms and not self.trusted else none
+
+    def rule(self, proposal: Proposal) -> Ruling:
+        """The proposal as it may stand; its `proposal` is None where nothing of it can."""
+        ruling = Ruling(proposal)
+        if proposal.last != self.session.last:
+            told = replace(proposal, last=self.session.last)
+            ruling = ruling.because("inference", told)
+        if not self.trusted:
+            ruling = self._answered(ruling)
+        ruling = self._legal(ruling)
+        if self.trusted or ruling.proposal is None or ruling.line:
+            return ruling
+        for step in (self._ending, self._countable, self._goods, self._bid):
+            ruling = step(ruling)
+        return ruling
+
+    @property
+    def _states(self) -> set[str]:
+        return set(self.session.legal_states())
+
+    def _answered(self, ruling: Ruling) -> Ruling:
+        """A line that only answers the review, or only calls the order off, means the same in every
+        shop, whatever the model makes of it."""
+        session, proposal = self.session, ruling.proposal
+        assert proposal is not None
+        procedure = session.procedure
+        verdict = self.evidence.verdict
+        clears = procedure.state(proposal.state).may_clear and proposal.cart == ()
+        if verdict == "cancels" and session.cart and not clears:
+            cleared = _casual(proposal, procedure.fallback, cart=())
+            return ruling.because("called_off", cleared, said(session, "called_off"))
+        if not session.review_is_fresh:
+            return ruling
+        if verdict == "refuses":
+            kept = _casual(proposal, procedure.fallback)
+            ruling = ruling.because("refused", kept, said(session, "refused"))
+            return replace(ruling, withdraws=True)
+        if verdict == "affirms" and not procedure.is_critical(proposal.state):
+            committed = _casual(proposal, procedure.after_review(session.last))
+            return ruling.because("agreed", committed, lines().safe[committed.state])
+        return ruling
+
+    def _legal(self, ruling: Ruling) -> Ruling:
+        """Only states that may follow; a critical one only with evidence, else the review again."""
+        session, proposal = self.session, ruling.proposal
+        assert proposal is not None
+        withheld: Evidence | None = None
+        if proposal.state not in self._states:
+            withheld = Evidence("open", "transition")
+        elif session.procedure.is_critical(proposal.state):
+            withheld = self._withheld()
+        if withheld is None:
+            return ruling
+        mandatory = next(
+            (s for s in session.procedure.mandatory(proposal.state) if s in self._states), None
+        )
+        if mandatory is None:
+            return ruling.because(withheld.reason, None)
+        line = "" if withheld.reason == "transition" else said(session, withheld.reason, withheld)
+        again = replace(proposal, state=mandatory)
+        ruling = ruling.because(withheld.reason, again, line or lines().safe[mandatory])
+        if withheld.reason == "transition":
+            return ruling
+        return replace(ruling, withheld=withheld, quoted=_quoted(withheld.words))
+
+    def _withheld(self) -> Evidence | None:
+        """Why the sale may not close now; None when it may."""
+        if self.trusted:
+            price = self.session.sale_price or 0.0
+            other = contradicts_terms(self.utterance, self.session.cart, price)
+            return Evidence("open", "other_terms") if other else None
+        if self.session.world.confirmation == "explicit":
+            return Evidence("open", "confirmation")
+        if self.evidence.verdict != "affirms":
+            return replace(self.evidence, reason=self.evidence.reason or "unclear")
+        return None if self.session.review_is_fresh else Evidence("open", "renewed")
+
+    def _ending(self, ruling: Ruling) -> Ruling:
+        """No end of the talk without a farewell or abuse, unless a sale was just made."""
+        session, proposal = self.session, ruling.proposal
+        assert proposal is not None
+        procedure = session.procedure
+        known = procedure.states.get(session.state)
+        parting = known is not None and known.clears and known.needs_cart
+        if not procedure.state(proposal.state).resets or parting or leaves(self.utterance):
+            return ruling
+        safe = lines().safe[procedure.fallback]
+        return ruling.because("no_farewell", _casual(proposal, procedure.fallback), safe)
+
+    def _countable(self, ruling: Ruling) -> Ruling:
+        """New goods that the line wants minus three or half a piece of are left out."""
+        session, proposal = self.session, ruling.proposal
+        assert proposal is not None
+        refused = session.uncountable(self.utterance)
+        if not refused or session.procedure.state(proposal.state).payload != "cart":
+            return ruling
+        asked = carried_out(session, proposal)
+        kept = tuple(line for line in asked if _item_id(session.world, line[0]) not in refused)
+        if len(kept) == len(asked) and not any(n.startswith(UNLISTED) for n, _ in asked):
+            return ruling
+        kept = tuple(line for line in kept if not line[0].startswith(UNLISTED))
+        names = tuple(session.world.by_id[i].item_name for i in sorted(refused))
+        cart = kept or tuple(held(session).items())
+        return replace(
+            ruling.because("quantity", replace(proposal, cart=cart, change=None)), impossible=names
+        )
+
+    def _goods(self, ruling: Ruling) -> Ruling:
+        """No goods that are neither named nor shown nor in the cart; no cart called off or replaced
+        without words for it."""
+        session, proposal = self.session, ruling.proposal
+        assert proposal is not None
+        state = session.procedure.state(proposal.state)
+        if state.may_clear and proposal.cart == () and session.cart:
+            return ruling if calls_off(self.utterance) else self._kept(ruling, "not_called_off")
+        if state.payload != "cart":
+            return ruling
+        asked = carried_out(session, proposal)
+        named = session.named(self.utterance, sure=False)
+        shown = {i.item_id for i in map(session.world.find, session.shown) if i is not None}
+        evident = named | shown | session.cart.keys()
+        kept: Lines = tuple(
+            line for line in asked if _item_id(session.world, line[0]) in evident | {None}
+        )
+        kept_ids = {_item_id(session.world, name) for name, _ in kept}
+        lost = [i for i in session.cart if i not in kept_ids and i not in named]
+        if lost and (replaces(self.utterance) or calls_off(self.utterance)):
+            lost = []
+        if len(kept) == len(asked) and not lost:
+            return ruling
+        if not kept and not session.cart:
+            safe = lines().safe[session.procedure.fallback]
+            fallback = _casual(proposal, session.procedure.fallback)
+            return ruling.because("not_named", fallback, safe)
+        names = {session.world.by_id[i].item_name: session.cart[i] for i in lost}
+        cart = (*names.items(), *kept) or tuple(held(session).items())
+        reason = "not_named" if len(kept) < len(asked) else "not_called_off"
+        line = lines().safe[proposal.state]
+        return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
+
+    def _bid(self, ruling: Ruling) -> Ruling:
+        """A bid below nothing is none."""
+        session, proposal = self.session, ruling.proposal
+        assert proposal is not None
+        if session.procedure.state(proposal.state).payload != "bid" or proposal.bid is None:
+            return ruling
+        if not bids_below_nothing(self.utterance):
+            return ruling
+        return ruling.because("below_nothing", replace(proposal, bid=0))
+
+    def _kept(self, ruling: Ruling, reason: str) -> Ruling:
+        proposal = ruling.proposal
+        assert proposal is not None
+        safe = lines().safe[self.session.procedure.fallback]
+        return ruling.because(reason, replace(proposal, cart=None), safe)
+
+
+def terms_of(session: Session) -> Terms | None:
+    """What a review of this session's cart states; None without a cart."""
+    if not session.cart or session.sale_price is None:
+        return None
+    world = session.world
+    items = [(world.by_id[item_id], number) for item_id, number in session.cart.items()]
+    goods = tuple(
+        Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items
+    )
+    return Terms(goods, session.sale_price, world.currency, world.merchant.name)
+
+
+def said(session: Session, reason: str, evidence: Evidence | None = None) -> str:
+    """The line that tells a reason, another one than the last that was said."""
+    variants = lines().open.get(reason) or lines().open["unclear"]
+    words = _quoted(evidence.words) if evidence else ""
+    if not words:
+        variants = [v for v in variants if "{words}" not in v] or lines().open["unclear"]
+    fresh = [v for v in variants if v != session.last_line]
+    return (fresh or variants)[0].replace("{words}", words)
+
+
+def _quoted(words: str) -> str:
+    plain = " ".join(words.replace("__", " ").replace('"', "'").replace("\\", "/").split())
+    return plain[:40].rstrip()
+
+
+def _casual(proposal: Proposal, state: str, cart: Lines | None = None) -> Proposal:
+    """The proposal with another state, that carries nothing but perhaps an empty cart."""
+    return replace(proposal, state=state, cart=cart, change=None, show=None, bid=None)
+
+
+def _item_id(world: World, name: str) -> str | None:
+    """The id of the item that a name a model wrote means; None for what is not known or sold."""
+    item = world.recognise(name.removeprefix(UNLISTED))
+    return item.item_id if item is not None else None

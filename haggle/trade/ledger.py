@@ -1,0 +1,121 @@
+"""What code knows better than a model: stock, prices, how far to go when haggling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from haggle.trade.wire import BID_TEXT, UNLISTED, Bid, Quantity
+from haggle.trade.world import Haggling, Item, World, counted, listed, money
+
+Cart = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something code changed in what was asked, to be said: capped at stock, not sold, sold out, in
+    a number that nobody can buy."""
+
+    kind: Literal["capped", "not_sold", "sold_out", "impossible"]
+    name: str
+    left: int = 0
+
+
+def resolve_cart(
+    world: World, lines: Sequence[tuple[str, Quantity]]
+) -> tuple[Cart, tuple[Note, ...]]:
+    """The cart that can really be sold for the lines asked for, with notes on what was changed.
+
+    Quantities are capped at the stock, items that are not sold are left out, zero and negative
+    quantities vanish. Partial names are recognised where only one item can be meant. Of an item
+    named twice the later line counts: the list is the whole cart, so it is a correction.
+    """
+    asked: dict[str, int] = {}
+    notes: list[Note] = []
+    for name, quantity in lines:
+        wanted = name.removeprefix(UNLISTED).strip()
+        item = world.recognise(wanted) if wanted else None
+        if item is None or not item.for_sale:
+            if wanted:
+                sold_out = item is not None and item.quantity == 0
+                shown = item.item_name if item else wanted
+                notes.append(Note("sold_out" if sold_out else "not_sold", shown))
+            continue
+        number = share_of(item, quantity)
+        if number > 0:
+            asked[item.item_id] = number
+    cart: Cart = {}
+    for item_id, number in asked.items():
+        item = world.by_id[item_id]
+        stock = item.quantity or 0
+        cart[item_id] = min(number, stock)
+        if number > stock:
+            notes.append(Note("capped", item.item_name, stock))
+    return cart, tuple(notes)
+
+
+def share_of(item: Item, quantity: Quantity) -> int:
+    """Pieces meant: a number as it is, "all" of the stock, "half" of it rounded up."""
+    stock = item.quantity or 0
+    if quantity == "all":
+        return stock
+    return -(-stock // 2) if quantity == "half" else int(quantity)
+
+
+def total(world: World, cart: Cart) -> float:
+    """List price of the cart."""
+    return round(sum((world.by_id[i].price or 0) * n for i, n in cart.items()), 2)
+
+
+def floor_price(world: World, cart: Cart) -> float:
+    """The least the merchant sells this cart for, rounded up to a whole coin."""
+    return _round_up(total(world, cart) * (1 - world.merchant.haggling.max_discount))
+
+
+def _round_up(amount: float) -> float:
+    return float(-(-round(amount, 6) // 1))
+
+
+def bid_amount(bid: Bid, current: float, pieces: int) -> float | None:
+    """The total a bid stands for, given the price on the table; None when it names no number."""
+    if bid is None or isinstance(bid, int):
+        return bid
+    match = BID_TEXT.fullmatch(bid)
+    if match is None:
+        return None
+    if match["percent"]:
+        return round(current * (1 - int(match["percent"]) / 100), 2)
+    if match["off"]:
+        return current - int(match["off"])
+    return float(int(match["each"]) * pieces)
+
+
+def counter_offer(world: World, cart: Cart, current: float, bid: Bid) -> float:
+    """The merchant's answer to a bid: never below the floor, never above the current price.
+
+    A bid at or above the floor is met half-way first and accepted when it is close; without a
+    number the price gives way by one step of the list price. One below nothing, or absurdly low
+    (`Haggling.least_bid`), moves nothing.
+    """
+    haggling: Haggling = world.merchant.haggling
+    floor = min(floor_price(world, cart), current)
+    step = max(1.0, total(world, cart) * haggling.step)
+    wanted = bid_amount(bid, current, sum(cart.values()))
+    if wanted is None:
+        return max(floor, _round_up(current - step)) if haggling.max_discount else current
+    if wanted >= current or wanted <= 0 or wanted < haggling.least_bid * current:
+        return current
+    if wanted >= floor and current - wanted <= step:
+        return wanted
+    return max(floor, min(current, _round_up((current + max(wanted, floor)) / 2)))
+
+
+def speak_cart(world: World, cart: Cart) -> str:
+    """`4 Sharp Axes and 1 Local Map`; `nothing` for an empty cart."""
+    return listed([counted(world.by_id[i], n) for i, n in cart.items()]) or "nothing"
+
+
+def speak_prices(world: World, items: Sequence[Item]) -> str:
+    """`Sharp Axe for 130 gold and Local Map for 60 gold`."""
+    return listed([f"{i.item_name} for {money(i.price or 0)} {world.currency}" for i in items])

@@ -1,0 +1,24 @@
+"""The lines that code says itself: safe ones, notes, and why a sale stays open."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from haggle.core.config import Record, load_config
+
+
+class Lines(Record):
+    """`lines.yaml`: safe lines by state, notes that code adds to a line, lines that say why a sale
+    stays open by reason, and what only a review or a sale may say."""
+
+    safe: dict[str, str]
+    notes: dict[str, str]
+    open: dict[str, list[str]]
+    concluded: list[str]
+
+
+@cache
+def lines() -> Lines:
+    """The lines of `haggle/trade/lines.yaml`."""
+    return load_config(Path(__file__).with_name("lines.yaml"), Lines)

@@ -1,0 +1,119 @@
+"""Render what a model reads: system text, ledger note and player line, per wire format."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.procedure import Procedure
+from haggle.trade.ledger import Cart
+from haggle.trade.methods import Method
+from haggle.trade.wire import to_json
+from haggle.trade.world import World, money, plain_number
+
+MAX_UTTERANCE = 500
+SILENCE = "(says nothing)"
+_BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+@cache
+def environment() -> Environment:
+    """The jinja environment of all prompts; a missing variable is an error."""
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "prompts"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=False,
+        autoescape=False,
+        trim_blocks=False,
+    )
+
+
+def clean_utterance(text: str) -> str:
+    """A player's line as the model reads it.
+
+    Control and direction characters become spaces, white space collapses to single spaces (so one
+    line can never pose as another), markup is made harmless, and what is over 500 characters is
+    cut. An empty line reads as silence.
+    """
+    if len(text) > 20 * MAX_UTTERANCE:
+        text = text[: 20 * MAX_UTTERANCE]
+    plain = "".join(
+        " " if unicodedata.category(c) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or c in _BIDI else c
+        for c in text
+    )
+    plain = neutralise_markup(re.sub(r"\s+", " ", plain).strip())
+    if len(plain) > MAX_UTTERANCE:
+        plain = plain[:MAX_UTTERANCE].rstrip() + "..."
+    return plain or SILENCE
+
+
+def ledger_note(world: World, cart: Cart, sale_price: float | None) -> str:
+    """The ledger as the compact prompt states it before each player line."""
+    if not cart:
+        return "cart []"
+    lines = to_json([[world.by_id[i].item_name, n] for i, n in cart.items()])
+    return f"cart {lines} price {money(sale_price or 0)}"
+
+
+def noted_cart(message: str) -> dict[str, int]:
+    """The cart that the ledger note of a user message states, by the items' names."""
+    note = message.partition("\n")[0]
+    if not note.startswith("cart ["):
+        return {}
+    try:
+        lines, _ = json.JSONDecoder().raw_decode(note.removeprefix("cart "))
+        return {str(name): int(number) for name, number in lines}
+    except (ValueError, TypeError):
+        return {}
+
+
+def player_message(note: str, utterance: str) -> str:
+    """A user message of the compact prompt: ledger note, then the player's line."""
+    return f"{note}\nplayer: {utterance}"
+
+
+def _context(world: World, procedure: Procedure, method: Method) -> dict[str, Any]:
+    return {
+        "world": world,
+        "merchant": world.merchant,
+        "situation": world.situation,
+        "currency": world.currency,
+        "inventory": world.inventory,
+        "procedure": procedure,
+        "elements": method.elements,
+        "placeholders": method.placeholders,
+        "think": method.think,
+        "money": money,
+        "game_items": json.dumps(
+            [{"item_id": i.item_id, "item_name": i.item_name} for i in world.items],
+            ensure_ascii=False,
+        ),
+        "merchant_inventory": json.dumps(
+            [
+                {
+                    "item_id": i.item_id,
+                    "item_name": i.item_name,
+                    "quantity": i.quantity,
+                    "price": plain_number(i.price or 0),
+                }
+                for i in world.inventory
+            ],
+            ensure_ascii=False,
+        ),
+    }
+
+
+def system_text(world: World, procedure: Procedure, method: Method) -> str:
+    """The system message: shop, rules and response format (ASTP, Prompt Architecture).
+
+    World texts cannot hold chat markup (`World` refuses it), so nothing is changed here.
+    """
+    template = environment().get_template(f"{method.wire}.jinja")
+    return template.render(_context(world, procedure, method)).strip()

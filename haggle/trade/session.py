@@ -1,0 +1,262 @@
+"""One customer at one counter: the ledger (cart, price, tracked state) and what was said."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.engine import Message
+from haggle.core.procedure import Procedure, load_procedure
+from haggle.language.english.linking import Linker, without_marks
+from haggle.trade.ledger import Cart, total
+from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
+from haggle.trade.prompting import (
+    clean_utterance,
+    environment,
+    ledger_note,
+    player_message,
+    system_text,
+)
+from haggle.trade.response import MerchantResponse
+from haggle.trade.wire import Proposal, encode_compact, to_json
+from haggle.trade.world import World, plain_number
+
+if TYPE_CHECKING:
+    from haggle.trade.records import TurnRecord
+
+MAX_EXCHANGES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One round as the model sees it later: ledger note, player's line, answer in wire format."""
+
+    note: str
+    player: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """A committed sale."""
+
+    items: Cart
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Terms that were read out, to be confirmed. A new review has a new id."""
+
+    id: str
+    items: Cart
+    price: float
+
+
+@dataclass
+class Session:
+    """A dialogue under way. `last` is the true tracked state, `cart` and `sale_price` the ledger,
+    `review` the terms on the table, `last_line` what code said last of its own.
+
+    `sale_price` is the total agreed so far, None without a cart; `shown` are the names shown last.
+    Sold stock leaves the world.
+    """
+
+    world: World
+    procedure: Procedure = field(default_factory=load_procedure)
+    method: Method = field(default_factory=lambda: get_method(DEFAULT_METHOD))
+    last: str = ""
+    state: str = ""
+    cart: Cart = field(default_factory=dict)
+    sale_price: float | None = None
+    shown: tuple[str, ...] = ()
+    exchanges: list[Exchange] = field(default_factory=list)
+    sales: list[Sale] = field(default_factory=list)
+    review: Review | None = None
+    last_line: str = ""
+
+    def __post_init__(self) -> None:
+        self._rendered: tuple[World, str] | None = None
+        self._opening = self.world
+        self._linker: Linker | None = None
+
+    @property
+    def system(self) -> str:
+        """The system message.
+
+        The compact one names no stock, so it stays that of the opening and prefix caches hold; the
+        full one lists quantities and follows the world.
+        """
+        stale = (
+            self.method.wire == "full" and self._rendered and self._rendered[0] is not self.world
+        )
+        if self._rendered is None or stale:
+            world = self._opening if self.method.wire == "compact" else self.world
+            self._rendered = (self.world, system_text(world, self.procedure, self.method))
+        return self._rendered[1]
+
+    @property
+    def note(self) -> str:
+        """The ledger as the next player line will be preceded by it."""
+        return ledger_note(self.world, self.cart, self.sale_price)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the merchant has closed the conversation: its state begins the dialogue anew."""
+        return bool(self.state) and self.procedure.state(self.state).resets
+
+    @property
+    def review_is_fresh(self) -> bool:
+        """Whether the review on the table is what the merchant said last."""
+        return self.review is not None and self.procedure.is_review(self.state)
+
+    def legal_states(self) -> list[str]:
+        """States the next answer may enter."""
+        return self.procedure.legal(self.last, bool(self.cart))
+
+    def messages(
+        self, utterance: str | None = None, limit: int | None = MAX_EXCHANGES
+    ) -> tuple[Message, ...]:
+        """Chat messages so far, ending with `utterance` when one is given.
+
+        Of a dialogue longer than `limit` exchanges the oldest are left out; the system message
+        never is.
+        """
+        recent = self.exchanges[-limit:] if limit else self.exchanges
+        if self.method.wire == "full":
+            template = environment().get_template("full_history.jinja")
+            player = clean_utterance(utterance or "")
+            text = template.render(exchanges=recent, player=player).strip()
+            return Message("system", self.system), Message("user", text)
+        messages = [Message("system", self.system)]
+        for exchange in recent:
+            messages.append(Message("user", player_message(exchange.note, exchange.player)))
+            messages.append(Message("assistant", exchange.answer))
+        if utterance is not None:
+            line = player_message(self.note, self.heard(utterance))
+            messages.append(Message("user", line))
+        return tuple(messages)
+
+    def heard(self, utterance: str) -> str:
+        """A player's line as the model reads it: cleaned, and linked where the method links."""
+        line = clean_utterance(utterance)
+        if not self.method.links:
+            return line
+        return self._links().link(without_marks(line), self.world, self.cart, self._in_view())
+
+    def named(self, utterance: str, *, sure: bool = True) -> frozenset[str]:
+        """Ids of the items that a line names beyond doubt; without `sure`, also may name."""
+        line = clean_utterance(utterance)
+        return self._links().named(line, self.world, self.cart, self._in_view(), sure=sure)
+
+    def uncountable(self, utterance: str) -> frozenset[str]:
+        """Ids of the items that a line names with numbers of pieces that nobody can buy."""
+        line = clean_utterance(utterance)
+        return self._links().uncountable(line, self.world, self.cart, self._in_view())
+
+    def _in_view(self) -> tuple[str, ...]:
+        """The names that `the second one` counts: what was just shown, else what is in the cart."""
+        just_shown = self.procedure.states.get(self.state)
+        if self.cart and not (just_shown and just_shown.payload == "show"):
+            return tuple(self.world.by_id[i].item_name for i in self.cart)
+        return self.shown
+
+    def _links(self) -> Linker:
+        if self._linker is None:
+            self._linker = Linker(self._opening)
+        return self._linker
+
+    def record(self, utterance: str, answer: str) -> None:
+        """Remember an exchange as later turns will see it; call before `settle`."""
+        said = neutralise_markup(answer)
+        self.exchanges.append(Exchange(self.note, self.heard(utterance), said))
+
+    def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
+        """Move the ledger on to state `new`; a commit turns the cart into a sale."""
+        state = self.procedure.state(new)
+        self.cart = {i: n for i, n in cart.items() if i in self.world.by_id}
+        self.sale_price = sale_price
+        if state.clears:
+            if state.needs_cart and self.cart:
+                price = total(self.world, self.cart) if sale_price is None else sale_price
+                self.sales.append(Sale(dict(self.cart), price))
+                self.world = without_stock(self.world, self.cart)
+            self.cart = {}
+        if not self.cart:
+            self.sale_price = None
+        elif self.sale_price is None:
+            self.sale_price = total(self.world, self.cart)
+        self.last = self.procedure.track(self.last, new)
+        self.state = new
+        self._lay_review()
+
+    def _lay_review(self) -> None:
+        """A review puts its terms on the table; they lie there until cart or price change."""
+        price = self.sale_price
+        if price is not None and self.procedure.is_review(self.state):
+            self.review = Review(secrets.token_urlsafe(6), dict(self.cart), price)
+        elif self.review and (self.cart, price) != (self.review.items, self.review.price):
+            self.review = None
+
+    def confirm(self, review_id: str) -> TurnRecord:
+        """Close the sale of the review on the table: the game's own call, whatever was said.
+
+        Raises HaggleError when there is no such review: none was made, it was turned down, its id
+        is another one's, or the cart has changed since.
+        """
+        from haggle.trade.confirm import confirmed
+
+        return confirmed(self, review_id)
+
+
+def without_stock(world: World, sold: Cart) -> World:
+    """The world after `sold` left the shelves; what is sold out is no longer for sale."""
+    items = [
+        item.model_copy(update={"quantity": max(0, (item.quantity or 0) - sold[item.item_id])})
+        if item.item_id in sold
+        else item
+        for item in world.items
+    ]
+    return World.model_construct(
+        name=world.name,
+        merchant=world.merchant,
+        currency=world.currency,
+        situation=world.situation,
+        confirmation=world.confirmation,
+        items=items,
+    )
+
+
+def answer_text(session: Session, proposal: Proposal, response: MerchantResponse) -> str:
+    """An answer as later turns will see it, in the session's wire format."""
+    if session.method.wire == "compact":
+        return encode_compact(proposal, session.procedure)
+    return full_json(response, with_last=4 in session.method.elements)
+
+
+def full_json(response: MerchantResponse, with_last: bool = True) -> str:
+    """The papers' JSON of a finished answer, totals filled in (ASTP Listing 5).
+
+    `with_last` is off for methods without Element 4, which never see the field.
+    """
+    data: dict[str, object] = {}
+    if with_last:
+        data["last_trade_context"] = response.last_trade_context
+    data["context_reason"] = response.context_reason
+    data["context_type"] = response.context_type
+    details = response.context_details
+    if details is not None:
+        trade = details.model_dump(exclude_none=True)
+        for line in trade.get("items", []):
+            if "price" in line:
+                line["price"] = plain_number(line["price"])
+        for key in ("original_price", "sale_price"):
+            if key in trade:
+                trade[key] = plain_number(trade[key])
+        data["context_details"] = trade
+    data["npc_thoughts"] = response.npc_thoughts
+    data["npc_action"] = response.npc_action
+    data["npc_dialogue"] = response.npc_dialogue
+    return to_json(data)

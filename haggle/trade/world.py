@@ -1,0 +1,194 @@
+"""A shop and its surroundings as data: merchant, currency, situation, items."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+from typing import Annotated, Literal
+
+import inflection
+from pydantic import AfterValidator, Field, model_validator
+
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.config import Record
+
+Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+
+
+def _no_markup(text: str) -> str:
+    if neutralise_markup(text) != text:
+        raise ValueError("must not hold chat markup such as <|...|> or [INST]")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_no_markup)]
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=80, pattern=r'^[^"\\\x00-\x1f\x7f]+$'),
+    AfterValidator(_no_markup),
+]
+
+
+class Item(Record):
+    """Something of this world. `price` (per piece) and `quantity` (stock) only if it is sold."""
+
+    item_id: Annotated[Name, Field(max_length=60)]
+    item_name: Name
+    price: Price | None = None
+    quantity: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    plural: Name | None = None
+
+    @model_validator(mode="after")
+    def _price_and_quantity_go_together(self) -> Item:
+        if (self.price is None) != (self.quantity is None):
+            raise ValueError("price and quantity go together: give both (for sale) or neither")
+        return self
+
+    @property
+    def for_sale(self) -> bool:
+        """In the merchant's inventory with stock left."""
+        return bool(self.quantity)
+
+
+class Haggling(Record):
+    """How far the merchant goes: `max_discount` of the list price, in steps of `step`. A bid below
+    `least_bid` of the price on the table is no bid: the price stays."""
+
+    max_discount: Annotated[float, Field(ge=0, lt=1)] = 0.15
+    step: Annotated[float, Field(gt=0, le=1)] = 0.05
+    least_bid: Annotated[float, Field(ge=0, lt=1)] = 1 / 3
+
+
+class MerchantInfo(Record):
+    """Who stands behind the counter."""
+
+    name: Name
+    persona: Annotated[Text, Field(min_length=1, max_length=600)]
+    haggling: Haggling = Haggling()
+
+
+class Situation(Record):
+    """Where and when the dialogue takes place (ASTP, <CURRENT_SITUATION>)."""
+
+    location: Text = "the shop"
+    time: Text = "day"
+    background: Text = "A traveller has come in."
+
+
+Confirmation = Literal["spoken", "explicit"]
+
+
+class World(Record):
+    """A shop (ASTP, Game World Data): every item known here, some of them for sale.
+
+    `confirmation` says what closes a sale with the guard at `state`: words that agree to the
+    review, or (`explicit`) only the game's own `Session.confirm`.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=80)]
+    merchant: MerchantInfo
+    currency: Annotated[Name, Field(max_length=30)]
+    situation: Situation = Situation()
+    confirmation: Confirmation = "spoken"
+    items: Annotated[list[Item], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _items_are_distinct(self) -> World:
+        for label, key in (("item_id", lambda i: i.item_id), ("item_name", _name_key)):
+            seen: dict[str, int] = {}
+            for number, item in enumerate(self.items):
+                first = seen.setdefault(key(item), number)
+                if first != number:
+                    value = getattr(item, label)
+                    raise ValueError(f"items.{number}.{label} {value!r} repeats items.{first}")
+        if not any(item.for_sale for item in self.items):
+            raise ValueError("nothing is for sale: give at least one item a price and a quantity")
+        return self
+
+    @cached_property
+    def inventory(self) -> tuple[Item, ...]:
+        """Items for sale, in file order (ASTP, merchant_inventory)."""
+        return tuple(item for item in self.items if item.for_sale)
+
+    @cached_property
+    def by_id(self) -> dict[str, Item]:
+        """Every item by its id."""
+        return {item.item_id: item for item in self.items}
+
+    @cached_property
+    def _by_name(self) -> dict[str, Item]:
+        return {normalise(item.item_name): item for item in self.items}
+
+    def find(self, name: str) -> Item | None:
+        """The item of that name, ignoring case, spaces and punctuation; None when unknown."""
+        return self._by_name.get(normalise(name))
+
+    def recognise(self, name: str) -> Item | None:
+        """The one item a partial name can mean: all its words are in that item's name only.
+
+        `pickaxe` is the Sturdy Pickaxe where there is no other; None when unknown or ambiguous.
+        """
+        exact = self.find(name)
+        if exact is not None:
+            return exact
+        words = name_words(name)
+        meant = [item for item in self.items if _covers(name_words(item.item_name), words)]
+        return meant[0] if len(meant) == 1 else None
+
+    @cached_property
+    def sellable_names(self) -> tuple[str, ...]:
+        """Names of the items for sale, in file order."""
+        return tuple(item.item_name for item in self.inventory)
+
+
+@lru_cache(maxsize=65536)
+def name_words(name: str) -> tuple[frozenset[str], ...]:
+    """The words of a name, each with what it may be in the singular."""
+    words = re.findall(r"\w+", name.casefold())
+    return tuple(frozenset({w, w.removesuffix("s"), w.removesuffix("es")}) for w in words)
+
+
+def _covers(own: tuple[frozenset[str], ...], words: tuple[frozenset[str], ...]) -> bool:
+    return bool(words) and all(any(word & other for other in own) for word in words)
+
+
+@lru_cache(maxsize=65536)
+def normalise(name: str) -> str:
+    """Letters and digits only, casefolded: what two spellings of a name have in common."""
+    return re.sub(r"[\W_]+", "", name).casefold() or name.casefold()
+
+
+def _name_key(item: Item) -> str:
+    return normalise(item.item_name)
+
+
+def money(amount: float) -> str:
+    """An amount as it is spoken: no decimals where there are none."""
+    return f"{amount:.2f}".rstrip("0").rstrip(".")
+
+
+def plain_number(amount: float) -> float | int:
+    """A whole amount as an integer, so that JSON shows no `.0`."""
+    return int(amount) if float(amount).is_integer() else amount
+
+
+@lru_cache(maxsize=65536)
+def plural_name(name: str) -> str:
+    """The plural of an item name; a bracketed part stays behind it."""
+    head, bracket, tail = name.partition(" (")
+    plural = head + "es" if head.endswith("ss") else inflection.pluralize(head)
+    return f"{plural}{bracket}{tail}"
+
+
+def counted(item: Item, quantity: int) -> str:
+    """`1 Sharp Axe`, `4 Sharp Axes`."""
+    if quantity == 1:
+        return f"1 {item.item_name}"
+    return f"{quantity} {item.plural or plural_name(item.item_name)}"
+
+
+def listed(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return ", ".join(parts[:-1]) + " and " + parts[-1]

