@@ -101,7 +101,7 @@ def engine_names(config: DataConfig) -> dict[Role, str]:
     """The serve config of each role that a model plays. Raises HaggleError where none can be."""
     if config.scripted:
         return {}
-    if get_method(config.method).wire != "compact":
+    if get_method(config.method).codec.states_totals:
         raise HaggleError(
             f"dialogues with a model are stored in the compact format, not by {config.method!r}",
             where="method",

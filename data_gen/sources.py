@@ -18,10 +18,8 @@ from data_gen.players.scripted import Drill
 from data_gen.worlds import sample_shop
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps
-from haggle.trade.merchant import Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
-from haggle.trade.scripted import NullEngine
 
 ORACLE = "oracle"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
@@ -89,7 +87,7 @@ def make_dialogue(
     """
     for attempt in range(DRAWS):
         play = start_dialogue(config, split, index, attempt)
-        dialogue = play_oracle(play, Merchant(NullEngine(), "state", trusted=True))
+        dialogue = play_oracle(play)
         wrong = [turn for turn in dialogue.turns if _is_wrong(turn)]
         if not wrong:
             return play, dialogue

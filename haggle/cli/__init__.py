@@ -69,7 +69,7 @@ def train(
     ] = False,
 ) -> None:
     """Fit a small model to dialogues, or to preference pairs; resumes."""
-    from haggle.core.dataset import dataset_files
+    from haggle.dataset import dataset_files
     from training.config import load_train_config
     from training.run import train as run
 

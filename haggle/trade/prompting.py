@@ -12,10 +12,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from haggle.core.chat_template import neutralise_markup
-from haggle.core.procedure import Procedure
+from haggle.core.json_text import to_json
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method
-from haggle.trade.wire import to_json
+from haggle.trade.procedure import Procedure
 from haggle.trade.world import World, money, plain_number
 
 MAX_UTTERANCE = 500

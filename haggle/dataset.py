@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
 
 FORMATS = (".parquet", ".jsonl")
