@@ -97,12 +97,18 @@ def chat(
     gguf: Gguf = None,
     method: Method = "astp-compact",
     confirmation: Confirmation = None,
+    character: Annotated[
+        str, typer.Option(help="merchant, gatekeeper, or a task file of your own.")
+    ] = "merchant",
 ) -> None:
-    """Talk to a merchant in the terminal."""
+    """Talk to a character in the terminal."""
     from haggle.trade.world_io import named_world, with_confirmation
     from serving.chat import chat as run
 
     level = check_level(guard, method)
+    if character != "merchant":
+        converse(character, engine, level, gguf)
+        return
     with located("--world"):
         shop = named_world(world)
     with located("--confirmation"):
@@ -110,6 +116,20 @@ def chat(
     loaded = open_engine(engine, gguf)
     try:
         run(shop, loaded, level, method=method)
+    finally:
+        loaded.close()
+
+
+def converse(character: str, engine: str, guard: Any, gguf: Path | None) -> None:
+    """Talk to a character that keeps to a procedure."""
+    from haggle.sop.task import load_task
+    from serving.chat import chat_by_task
+
+    with located("--character"):
+        task = load_task(character)
+    loaded = open_engine(engine, gguf)
+    try:
+        chat_by_task(task, loaded, guard)
     finally:
         loaded.close()
 

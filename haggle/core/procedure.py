@@ -49,7 +49,7 @@ class Procedure(Record):
         mentioned += [n for s in self.states.values() if s.after != "any" for n in s.after]
         mentioned += [name for table in self.aliases.values() for name in table.values()]
         for name in mentioned:
-            if name not in self.states:
+            if name not in {*self.states, self.start}:
                 raise ValueError(f"unknown state {name!r}; {nearest(name, self.states)}")
         return self
 

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.json_text import to_json
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method
 from haggle.trade.procedure import Procedure
 from haggle.trade.world import World, money, plain_number
-
-MAX_UTTERANCE = 500
-SILENCE = "(says nothing)"
-_BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 @cache
@@ -33,25 +26,6 @@ def environment() -> Environment:
         autoescape=False,
         trim_blocks=False,
     )
-
-
-def clean_utterance(text: str) -> str:
-    """A player's line as the model reads it.
-
-    Control and direction characters become spaces, white space collapses to single spaces (so one
-    line can never pose as another), markup is made harmless, and what is over 500 characters is
-    cut. An empty line reads as silence.
-    """
-    if len(text) > 20 * MAX_UTTERANCE:
-        text = text[: 20 * MAX_UTTERANCE]
-    plain = "".join(
-        " " if unicodedata.category(c) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or c in _BIDI else c
-        for c in text
-    )
-    plain = neutralise_markup(re.sub(r"\s+", " ", plain).strip())
-    if len(plain) > MAX_UTTERANCE:
-        plain = plain[:MAX_UTTERANCE].rstrip() + "..."
-    return plain or SILENCE
 
 
 def ledger_note(world: World, cart: Cart, sale_price: float | None) -> str:

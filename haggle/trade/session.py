@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
+from haggle.core.text import clean_utterance
 from haggle.language.english.linking import Linker, without_marks
 from haggle.trade.ledger import Cart, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.papers import full_json
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import (
-    clean_utterance,
     environment,
     ledger_note,
     player_message,

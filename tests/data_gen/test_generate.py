@@ -31,9 +31,9 @@ from data_gen.worlds import split_genres
 from haggle.core.config import CONFIGS, ROOT
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps, read_json, read_jsonl
+from haggle.core.text import clean_utterance
 from haggle.dataset import dataset_files, iter_rows
 from haggle.language.english.linking import without_marks
-from haggle.trade.prompting import clean_utterance
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 

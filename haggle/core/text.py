@@ -1,0 +1,31 @@
+"""A player's line made safe to put into a prompt."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from haggle.core.chat_template import neutralise_markup
+
+MAX_UTTERANCE = 500
+SILENCE = "(says nothing)"
+_BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+def clean_utterance(text: str) -> str:
+    """A player's line as the model reads it.
+
+    Control and direction characters become spaces, white space collapses to single spaces (so one
+    line can never pose as another), markup is made harmless, and what is over 500 characters is
+    cut. An empty line reads as silence.
+    """
+    if len(text) > 20 * MAX_UTTERANCE:
+        text = text[: 20 * MAX_UTTERANCE]
+    plain = "".join(
+        " " if unicodedata.category(c) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or c in _BIDI else c
+        for c in text
+    )
+    plain = neutralise_markup(re.sub(r"\s+", " ", plain).strip())
+    if len(plain) > MAX_UTTERANCE:
+        plain = plain[:MAX_UTTERANCE].rstrip() + "..."
+    return plain or SILENCE
