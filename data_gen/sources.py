@@ -22,6 +22,7 @@ from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
 
 ORACLE = "oracle"
+MERCHANT = "merchant"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
 
 
@@ -70,6 +71,10 @@ class ScriptedSource:
 
 def open_source(config: DataConfig) -> Source:
     """The source a config names: scripted, or with a model as teacher or player."""
+    if config.character != MERCHANT:
+        from data_gen.sop.source import SopSource
+
+        return SopSource(config)
     if config.scripted:
         return ScriptedSource(config)
     from data_gen.teachers.source import LlmSource

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from haggle.cli.ablate import ablate
+from haggle.cli.character import character
 from haggle.cli.compare import compare
 from haggle.cli.curves import curves
 from haggle.cli.export import card, export
@@ -46,6 +47,7 @@ app.command()(ablate)
 app.command()(export)
 app.command()(card)
 eval_app.command()(turns)
+eval_app.command()(character)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 

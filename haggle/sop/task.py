@@ -45,7 +45,8 @@ class Task(Record):
 
     `agent_action` and `user_state` list all names; those that are no vertex are proactive actions
     and states outside the procedure, which may come at any time. `briefs` says what a name means,
-    and `lines` what the character says where code speaks for it.
+    `lines` what the character says where code speaks for it, and
+    `replies` the action that answers a user state outside the procedure.
     """
 
     task: str
@@ -57,6 +58,7 @@ class Task(Record):
     sop: Sop
     briefs: dict[str, str] = {}
     lines: dict[str, str]
+    replies: dict[str, str] = {}
 
     @cached_property
     def graph(self) -> nx.DiGraph:
@@ -211,6 +213,10 @@ def _words(task: Task) -> Problems:
     for name in (*task.lines, *task.briefs):
         if name not in names:
             yield f"lines and briefs: unknown name {name!r}", nearest(name, names)
+    for state, action in task.replies.items():
+        for name, known in ((state, task.asides), (action, task.agent_action)):
+            if name not in known:
+                yield f"replies: {state} -> {action}: unknown name {name!r}", nearest(name, known)
     for name in task.agent_action:
         if name != START and name not in task.lines:
             yield f"lines: {name!r} has none", "say what code says with that action"
