@@ -27,9 +27,9 @@ from haggle.core.config import Record, parse
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import dumps
+from haggle.language.typed import MAX_UTTERANCE
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
-from haggle.trade.prompting import MAX_UTTERANCE
 from haggle.trade.records import TurnRecord
 from haggle.trade.response import ItemLine, MerchantResponse
 from haggle.trade.session import Session

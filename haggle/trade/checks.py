@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from haggle.core.procedure import Procedure
-from haggle.language.english.numerals import TENS, UNITS
+from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.ledger import Cart, floor_price, total
 from haggle.trade.response import MerchantResponse
 from haggle.trade.world import World, counted

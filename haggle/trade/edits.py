@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from haggle.language.english.numerals import UNITS
+from haggle.language.english.numbers import UNITS
 from haggle.trade.checks import numbers_in
 from haggle.trade.formula import Formula
 from haggle.trade.wire import UNLISTED, Proposal, Quantity, Step

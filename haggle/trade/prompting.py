@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.procedure import Procedure
+from haggle.language.reading import Mention, Reading
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method
-from haggle.trade.wire import to_json
+from haggle.trade.wire import UNLISTED, to_json
 from haggle.trade.world import World, money, plain_number
-
-MAX_UTTERANCE = 500
-SILENCE = "(says nothing)"
-_BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 @cache
@@ -35,23 +29,32 @@ def environment() -> Environment:
     )
 
 
-def clean_utterance(text: str) -> str:
-    """A player's line as the model reads it.
+def linked_line(reading: Reading) -> str:
+    """A line with what its words refer to marked behind them.
 
-    Control and direction characters become spaces, white space collapses to single spaces (so one
-    line can never pose as another), markup is made harmless, and what is over 500 characters is
-    cut. An empty line reads as silence.
+        swap the axe for two dozen heal pots
+        swap the axe {Sharp Axe} for two dozen heal pots {Healing Potion x24}
+
+    Marks are suggestions: `{A / B}` says that words fit two or three names, `{?A}` that A is known
+    but not for sale or named together with a word of something else; words that fit nothing, or
+    more than three names, stay bare. A number that counts nothing and needs reading has a mark of
+    its own, `{40}`; `{A x?}` has a number that nobody can buy, such as minus three.
     """
-    if len(text) > 20 * MAX_UTTERANCE:
-        text = text[: 20 * MAX_UTTERANCE]
-    plain = "".join(
-        " " if unicodedata.category(c) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or c in _BIDI else c
-        for c in text
-    )
-    plain = neutralise_markup(re.sub(r"\s+", " ", plain).strip())
-    if len(plain) > MAX_UTTERANCE:
-        plain = plain[:MAX_UTTERANCE].rstrip() + "..."
-    return plain or SILENCE
+    marks = [(mention.end, _mark(mention)) for mention in reading.mentions]
+    marks += [(number.end, number.digits) for number in reading.numbers if number.digits]
+    pieces, at = [], 0
+    for end, mark in sorted(marks, key=lambda mark: mark[0]):
+        pieces += [reading.line[at:end], f" {{{mark}}}"]
+        at = end
+    return "".join(pieces) + reading.line[at:]
+
+
+def _mark(mention: Mention) -> str:
+    names = [("" if thing.for_sale else UNLISTED) + thing.name for thing in mention.candidates]
+    told = " / ".join(names) or UNLISTED + mention.foreign
+    if mention.uncountable:
+        return f"{told} x?"
+    return told if mention.quantity is None else f"{told} x{mention.quantity}"
 
 
 def ledger_note(world: World, cart: Cart, sale_price: float | None) -> str:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Message
 from haggle.core.procedure import Procedure, load_procedure
-from haggle.language.english.linking import Linker, without_marks
+from haggle.language.english.linker import English
+from haggle.language.reading import Linker, Reading, View
+from haggle.language.typed import clean_utterance
 from haggle.trade.ledger import Cart, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.prompting import (
-    clean_utterance,
     environment,
     ledger_note,
+    linked_line,
     player_message,
     system_text,
 )
@@ -76,11 +78,12 @@ class Session:
     sales: list[Sale] = field(default_factory=list)
     review: Review | None = None
     last_line: str = ""
+    linker: Linker = field(default_factory=English, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._rendered: tuple[World, str] | None = None
         self._opening = self.world
-        self._linker: Linker | None = None
+        self._reading: tuple[object, Reading] | None = None
 
     @property
     def system(self) -> str:
@@ -139,22 +142,28 @@ class Session:
             messages.append(Message("user", line))
         return tuple(messages)
 
+    def read(self, utterance: str) -> Reading:
+        """What a player's line refers to now; worked out once for a line, cart and view."""
+        shown, catalogue = self._in_view(), self.world.catalogue
+        key = utterance, tuple(self.cart), shown, catalogue, self.linker
+        if self._reading is None or self._reading[0] != key:
+            items = (self.world.find(name) for name in shown)
+            ids = tuple(item.item_id for item in items if item is not None)
+            view = View(catalogue, frozenset(self.cart), ids)
+            self._reading = key, self.linker.read(utterance, view)
+        return self._reading[1]
+
     def heard(self, utterance: str) -> str:
         """A player's line as the model reads it: cleaned, and linked where the method links."""
-        line = clean_utterance(utterance)
-        if not self.method.links:
-            return line
-        return self._links().link(without_marks(line), self.world, self.cart, self._in_view())
+        return linked_line(self.read(utterance)) if self.method.links else clean_utterance(utterance)
 
     def named(self, utterance: str, *, sure: bool = True) -> frozenset[str]:
         """Ids of the items that a line names beyond doubt; without `sure`, also may name."""
-        line = clean_utterance(utterance)
-        return self._links().named(line, self.world, self.cart, self._in_view(), sure=sure)
+        return self.read(utterance).named(sure=sure)
 
     def uncountable(self, utterance: str) -> frozenset[str]:
         """Ids of the items that a line names with numbers of pieces that nobody can buy."""
-        line = clean_utterance(utterance)
-        return self._links().uncountable(line, self.world, self.cart, self._in_view())
+        return self.read(utterance).uncountable()
 
     def _in_view(self) -> tuple[str, ...]:
         """The names that `the second one` counts: what was just shown, else what is in the cart."""
@@ -162,11 +171,6 @@ class Session:
         if self.cart and not (just_shown and just_shown.payload == "show"):
             return tuple(self.world.by_id[i].item_name for i in self.cart)
         return self.shown
-
-    def _links(self) -> Linker:
-        if self._linker is None:
-            self._linker = Linker(self._opening)
-        return self._linker
 
     def record(self, utterance: str, answer: str) -> None:
         """Remember an exchange as later turns will see it; call before `settle`."""

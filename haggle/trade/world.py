@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.config import Record
+from haggle.language.reading import Catalogue, Thing
 
 Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
@@ -118,6 +119,15 @@ class World(Record):
     @cached_property
     def _by_name(self) -> dict[str, Item]:
         return {normalise(item.item_name): item for item in self.items}
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The items as things that a player's words may refer to."""
+        things = (
+            Thing(item.item_id, item.item_name, item.price, item.for_sale, item.plural)
+            for item in self.items
+        )
+        return Catalogue(tuple(things), self.currency)
 
     def find(self, name: str) -> Item | None:
         """The item of that name, ignoring case, spaces and punctuation; None when unknown."""

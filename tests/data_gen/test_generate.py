@@ -32,8 +32,7 @@ from haggle.core.config import CONFIGS, ROOT
 from haggle.core.dataset import dataset_files, iter_rows
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps, read_json, read_jsonl
-from haggle.language.english.linking import without_marks
-from haggle.trade.prompting import clean_utterance
+from haggle.language.typed import clean_utterance, without_marks
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 
