@@ -58,8 +58,11 @@ class English:
 
 
 @lru_cache(maxsize=256)
-def _names(currency: str, things: tuple[tuple[str, str, bool], ...]) -> Names:
-    return Names(currency, things)
+def _names(catalogue: Catalogue) -> Names:
+    return _names_of(*catalogue.names)  # the same ones, whatever was sold
+
+
+_names_of = lru_cache(maxsize=256)(Names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Scene:
         things = view.catalogue
         shown = tuple(things.by_id[i] for i in view.shown)
         held = frozenset(view.held)
-        return cls(line, _names(*things.names), things, shown, held, held.union(view.shown))
+        return cls(line, _names(things), things, shown, held, held.union(view.shown))
 
     def is_named(self, at: int) -> bool:
         """Whether goods are named from a word on: `kettles`, `small ones`."""
@@ -116,10 +119,17 @@ class Span(NamedTuple):
 
 def _spans(scene: Scene) -> list[Span]:
     spans: list[Span] = []
-    at, state = 0, State()
-    while at < len(scene.line.words):
-        found = (read(scene, at, state) for read in _KINDS)
-        span = next(span for span in found if span is not None)
+    words, at, state = scene.line.words, 0, State()
+    while at < len(words):
+        word = words[at]
+        if scene.names.is_idle(word):
+            cheaper = state.cheaper if word.text in CUES.hollow else None
+            at, state = at + 1, State(state.number, cheaper, "", word, state.named, state.end)
+            continue
+        for read in _KINDS:
+            span = read(scene, at, state)
+            if span is not None:
+                break
         spans.append(span)
         at, state = span.end, span.state
     return spans
@@ -152,7 +162,7 @@ def _guessed(scene: Scene, at: int, state: State) -> Span | None:
     if scene.line.words[at].start - state.end == 1:
         return None
     run = nickname(scene.names, scene.line, at, state.number.end if state.number else 0)
-    if state.loose and _is_foreign(scene, at, state.loose, run):
+    if not run.length or (state.loose and _is_foreign(scene, at, state.loose, run)):
         return None
     return _name(scene, at, state, run, guessed=True)
 

@@ -7,16 +7,17 @@ is not its own, or with letters wrong. Everyday words never count as misspelt or
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from rapidfuzz.distance import OSA
 
 from haggle.language.english.cues import CUES
 from haggle.language.english.line import TOKEN, Line, Word, is_verb, singular
-from haggle.language.english.numbers import UNITS
+from haggle.language.english.numbers import UNITS, begins_number
 from haggle.language.english.synonyms import nicknames
 
 EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
@@ -25,6 +26,10 @@ _STOP = re.compile(r"[.,;:!?]")
 _JOINING_SIGN = re.compile(r"[+&/]")
 _Score = tuple[float, bool]  # how well a word fits a name, and whether it can stand for the whole
 _NONE: _Score = (0.0, False)
+_CUES = {"both"}.union(
+    CUES.sizes, CUES.sized_ones, CUES.modal, CUES.ordinals, CUES.last, CUES.ones,
+    CUES.cheap, CUES.dear, CUES.better, CUES.priced,
+)  # fmt: skip
 
 
 class _Fit(NamedTuple):
@@ -64,11 +69,21 @@ class Names:
             for nickname in nicknames(name):
                 self._nicknamed.setdefault(nickname, []).append(thing_id)
         self._order = {thing_id: place for place, thing_id in enumerate(self._words)}
-        self._by_letter: dict[str, list[str]] = {}
-        for word in self._owners:
-            self._by_letter.setdefault(word[0], []).append(word)
+        self._sorted = sorted(self._owners)
         self._nickname_starts = {nickname.partition(" ")[0] for nickname in self._nicknamed}
         self._scores: dict[str, dict[str, _Score]] = {}
+        self._idle: dict[str, bool] = {}
+
+    def is_idle(self, word: Word) -> bool:
+        """Whether nothing hangs on a word: it begins no name, and is no cue."""
+        idle = self._idle.get(word.text)
+        if idle is None:
+            place = bisect_left(self._sorted, word.single)
+            begins = any(w.startswith(word.single) for w in self._sorted[place : place + 1])
+            cue = word.text in _CUES or begins_number(word.text) or self.may_be_nicknamed(word)
+            idle = not (cue or begins or self.scores(word))
+            self._idle[word.text] = idle
+        return idle
 
     def may_be_nicknamed(self, word: Word) -> bool:
         """Whether what people also call one of the things begins with a word."""
@@ -146,7 +161,9 @@ class Names:
             return {i: (EXACT, self._names_it(i, key, common)) for i in direct}
         if common or len(key) < 3 or not key.isalpha():
             return {}
-        likeness = {other: _likeness(key, other) for other in self._by_letter.get(key[0], ())}
+        alike = self._sorted[bisect_left(self._sorted, key[0]) :]
+        alike = takewhile(lambda other: other[0] == key[0], alike)
+        likeness = {other: _likeness(key, other) for other in alike}
         top = max(likeness.values(), default=0.0)
         found: dict[str, _Score] = {}
         for other in (other for other, score in likeness.items() if score and score == top):
