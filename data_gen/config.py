@@ -30,7 +30,9 @@ class DataConfig(Record):
     dialogue's own, or one for both splits, which tells new phrases from new goods, `drills` the
     share of dialogues whose player cannot stop changing the cart: exercises in what is hardest,
     many orders to a price list; `doubts` the share whose player hesitates, asks, digresses and
-    tries tricks before it buys. With a `teacher` a model answers, or rephrases, in place of the
+    tries tricks before it buys. `character` is the merchant, or another one by name or task file:
+    it has simulated users of its own, and takes no other setting but numbers and seed. With a
+    `teacher` a model answers, or rephrases, in place of the
     oracle; with a `player` a model shops.
     """
 
@@ -48,6 +50,7 @@ class DataConfig(Record):
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4
     drills: Annotated[float, Field(ge=0, le=1)] = 0.0
     doubts: Annotated[float, Field(ge=0, le=1)] = 0.0
+    character: str = "merchant"
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
 
@@ -101,7 +104,7 @@ def engine_names(config: DataConfig) -> dict[Role, str]:
     """The serve config of each role that a model plays. Raises HaggleError where none can be."""
     if config.scripted:
         return {}
-    if get_method(config.method).wire != "compact":
+    if get_method(config.method).codec.states_totals:
         raise HaggleError(
             f"dialogues with a model are stored in the compact format, not by {config.method!r}",
             where="method",

@@ -20,16 +20,14 @@ from pydantic import BeforeValidator, Field, InstanceOf
 
 from data_gen.language.phrasebook import Split
 from haggle.core.config import Record, load_config
-from haggle.core.engine import Generation
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import dumps
 from haggle.trade import placeholders
 from haggle.trade.edits import shortened
 from haggle.trade.formula import Formula
-from haggle.trade.merchant import Merchant
+from haggle.trade.merchant import written
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.records import SCHEMA_VERSION, Scenario, TurnRecord
-from haggle.trade.scripted import NullEngine
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Bid, Proposal, Quantity, encode_compact
 from haggle.trade.world import World
@@ -116,10 +114,9 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
             f"unknown world {dialogue.world!r}", where=where, hint=nearest(dialogue.world, worlds)
         )
     session = Session(worlds[dialogue.world], method=get_method(DEFAULT_METHOD))
-    merchant = Merchant(NullEngine(), "state", trusted=True)
     turns = []
     for index, turn in enumerate(dialogue.turns, start=1):
-        record = _play(session, merchant, turn, f"{where}, turn {index}")
+        record = _play(session, turn, f"{where}, turn {index}")
         turns.append(
             {
                 "player": turn.player,
@@ -144,7 +141,7 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
     }
 
 
-def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) -> TurnRecord:
+def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
     """One labelled turn through the real turn function; anything it objects to is an error."""
     procedure = session.procedure
     if turn.state not in procedure.states:
@@ -186,7 +183,7 @@ def _play(session: Session, merchant: Merchant, turn: CorpusTurn, where: str) ->
         bid=turn.bid,
     )
     raw = encode_compact(shortened(session, turn.player, proposal), procedure)
-    record = merchant.complete(session, turn.player, Generation(raw))
+    record = written(session, turn.player, raw)
     if record.failed or record.interventions or record.proposed_failed:
         raise HaggleError(
             f"fails {record.failed or record.proposed_failed or record.interventions}: {raw}",

@@ -10,9 +10,10 @@ from data_gen.language.phrasebook import Split
 from data_gen.players.scripted import Drill, ScriptedPlayer, sample_profile
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
-from haggle.core.engine import Generation, Message
+from haggle.core.domain import Level
+from haggle.core.engine import Message
 from haggle.trade.edits import carried_out, shortened
-from haggle.trade.merchant import Merchant
+from haggle.trade.merchant import written
 from haggle.trade.methods import Method
 from haggle.trade.records import Dialogue, Scenario, TurnRecord
 from haggle.trade.resolve import Resolved, resolve
@@ -74,16 +75,16 @@ class Play:
         """Every message of the dialogue so far, for training on it whole."""
         return self.session.messages(limit=None)
 
-    def dialogue(self, merchant: Merchant) -> Dialogue:
-        """The finished dialogue as a record."""
+    def dialogue(self, engine: str, guard: Level) -> Dialogue:
+        """The finished dialogue as a record, with who answered."""
         return Dialogue(
             id=self.id,
             seed=self.seed,
             scenario=self.player.scenario,
             world=self.player.shop.world.name,
             method=self.session.method.name,
-            engine=merchant.engine.name,
-            guard=merchant.guard,
+            engine=engine,
+            guard=guard,
             player=f"scripted-{self.player.split}-{self.player.profile.voice}",
             turns=self.turns,
         )
@@ -112,14 +113,14 @@ def start_play(
     )
 
 
-def play_oracle(play: Play, merchant: Merchant) -> Dialogue:
+def play_oracle(play: Play) -> Dialogue:
     """Play a dialogue to its end with the oracle as the merchant."""
     while (text := play.next_line()) is not None:
         goal = play.goal()
         proposal = as_meant(play.session, text, play.oracle, play.act)
         answer = encode_compact(proposal, play.session.procedure)
-        play.add(merchant.complete(play.session, text, Generation(answer)), goal)
-    return play.dialogue(merchant)
+        play.add(written(play.session, text, answer), goal)
+    return play.dialogue("oracle", "state")
 
 
 def as_meant(session: Session, text: str, proposal: Proposal, act: Act | None) -> Proposal:

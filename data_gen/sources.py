@@ -18,12 +18,11 @@ from data_gen.players.scripted import Drill
 from data_gen.worlds import sample_shop
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps
-from haggle.trade.merchant import Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
-from haggle.trade.scripted import NullEngine
 
 ORACLE = "oracle"
+MERCHANT = "merchant"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
 
 
@@ -72,6 +71,10 @@ class ScriptedSource:
 
 def open_source(config: DataConfig) -> Source:
     """The source a config names: scripted, or with a model as teacher or player."""
+    if config.character != MERCHANT:
+        from data_gen.sop.source import SopSource
+
+        return SopSource(config)
     if config.scripted:
         return ScriptedSource(config)
     from data_gen.teachers.source import LlmSource
@@ -89,7 +92,7 @@ def make_dialogue(
     """
     for attempt in range(DRAWS):
         play = start_dialogue(config, split, index, attempt)
-        dialogue = play_oracle(play, Merchant(NullEngine(), "state", trusted=True))
+        dialogue = play_oracle(play)
         wrong = [turn for turn in dialogue.turns if _is_wrong(turn)]
         if not wrong:
             return play, dialogue

@@ -17,10 +17,11 @@ from typing import Any
 from eval.journal import PROGRESS, RUN
 from eval.metrics import Rate, rate, share
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import Procedure, load_procedure
+from haggle.core.json_text import DecodeError
 from haggle.core.storage import read_json, read_jsonl
 from haggle.trade.agreement import agreement
-from haggle.trade.wire import Proposal, WireError, decode_compact
+from haggle.trade.procedure import Procedure, load_procedure
+from haggle.trade.wire import Proposal, decode_compact
 from haggle.trade.world import normalise
 
 # What a turn's record must share with the others of its id to be the same turn.
@@ -254,7 +255,7 @@ def _same_decision(one: dict[str, Any], two: dict[str, Any], procedure: Procedur
 def _proposal(text: str, procedure: Procedure) -> Proposal | None:
     try:
         return decode_compact(text, procedure)
-    except WireError:
+    except DecodeError:
         return None
 
 

@@ -279,7 +279,7 @@ def _play_scenario(
             )
 
             def done(play: Play) -> None:
-                dialogue = play.dialogue(merchant)
+                dialogue = play.dialogue(merchant.engine.name, merchant.guard)
                 append_jsonl(path, dialogue.model_dump())
                 meter.keep()
                 finished[dialogue.seed] = dialogue

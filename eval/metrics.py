@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from haggle.core.procedure import Procedure, load_procedure
 from haggle.rates import Rate, rate
+from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.records import Dialogue, TurnRecord
 
 HALF_A_CENT = 0.005

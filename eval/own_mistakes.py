@@ -24,10 +24,11 @@ from eval.turns import turns_of
 from haggle import __version__
 from haggle.core.config import Record, claim_directory
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.core.json_text import DecodeError
 from haggle.core.storage import dumps, read_json, write_json
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
-from haggle.trade.wire import WireError, decode_compact, encode_compact
+from haggle.trade.wire import decode_compact, encode_compact
 
 KIND = "own"
 SPLIT: Split = "train"
@@ -130,7 +131,7 @@ def _rejected(right: str, record: dict[str, Any]) -> str:
     procedure = load_procedure()
     try:
         wanted, given = (decode_compact(text, procedure) for text in (right, answer))
-    except WireError:
+    except DecodeError:
         return answer
     if wanted.state != given.state:
         return answer

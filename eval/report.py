@@ -19,8 +19,8 @@ from eval.reference import (
     published_transitions,
 )
 from eval.usage import describe
-from haggle.core.procedure import load_procedure
 from haggle.core.storage import atomic_write_text
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import Dialogue
 
 PROPOSED = "astp"

@@ -18,15 +18,16 @@ from typing import Any
 from eval.journal import USAGE, finish, keep, resume
 from eval.metrics import percentiles, share
 from eval.usage import Meter
-from haggle.core.dataset import iter_rows
+from haggle.agreement import Agreement, agreement
 from haggle.core.engine import Engine, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.core.json_text import DecodeError
 from haggle.core.storage import dumps
-from haggle.trade.agreement import Agreement, agreement
+from haggle.dataset import iter_rows
 from haggle.trade.merchant import MAX_TOKENS
+from haggle.trade.procedure import load_procedure
 from haggle.trade.session import MAX_EXCHANGES
-from haggle.trade.wire import UNLISTED, WireError, decode_compact
+from haggle.trade.wire import UNLISTED, decode_compact
 
 GROUPS = ("act", "teacher", "voice", "scenario", "goal_state", "linked")
 
@@ -63,7 +64,7 @@ def _linked(line: str, right: str) -> str:
     or "none" where it needs none. What is called by another name has to be guessed."""
     try:
         proposal = decode_compact(right, load_procedure())
-    except WireError:
+    except DecodeError:
         return "none"
     named = proposal.cart if proposal.change is None else proposal.change
     names = [name for name, _ in named or () if not name.startswith(UNLISTED)]

@@ -22,9 +22,9 @@ from rich.table import Table
 
 from haggle.core.engine import Engine, Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
 from haggle.core.storage import write_json
 from haggle.trade.merchant import Merchant
+from haggle.trade.procedure import load_procedure
 from haggle.trade.session import Session
 from haggle.trade.world_io import named_world
 from serving.engines import load_engine, read_engine_config
@@ -73,7 +73,8 @@ def requests(world: str, tokens: int) -> list[GenerationRequest]:
     merchant = Merchant(engine=None, guard="state", max_tokens=tokens)  # type: ignore[arg-type]
     stages = []
     for last, utterance in zip(("", "", *procedure.tracked), UTTERANCES, strict=False):
-        session = Session(world=shop, last=last)
+        session = Session(shop)
+        session.last = last
         if last:
             session.cart = {shop.inventory[0].item_id: 1}
         stages.append(merchant.request(session, utterance))

@@ -1,18 +1,23 @@
-"""Talk to a merchant in the terminal (`haggle chat`)."""
+"""Talk to a character in the terminal (`haggle chat`)."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from haggle.core.agent import Agent
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
+from haggle.core.turn import Turn
+from haggle.sop.domain import SOP, Talk
+from haggle.sop.task import Task
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.records import TurnRecord
@@ -58,23 +63,23 @@ def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
             shown = held
 
 
-def spoken_turn(merchant: Merchant, session: Session, text: str) -> Generator[str | TurnRecord]:
+def spoken_turn(agent: Agent, episode: Any, text: str) -> Generator[str | Turn]:
     """One turn: words of its spoken line as they come, then the finished turn, whose line counts.
 
     Closing it stops the engine's answer.
     """
-    finished: list[TurnRecord] = []
+    finished: list[Turn] = []
 
-    def pieces(answer: Iterator[str | TurnRecord]) -> Iterator[str]:
+    def pieces(answer: Iterator[str | Turn]) -> Iterator[str]:
         for piece in answer:
-            if isinstance(piece, TurnRecord):
+            if isinstance(piece, Turn):
                 finished.append(piece)
             else:
                 yield piece
 
-    with closing(merchant.stream(session, text)) as answer:
+    with closing(agent.stream(episode, text)) as answer:
         words = spoken_pieces(pieces(answer))
-        if merchant.guard == "state" and session.procedure.is_review(session.last):
+        if agent.guard == "state" and episode.procedure.is_review(episode.last):
             list(words)  # a sale may be withheld: nothing is told before that is decided
         else:
             yield from words
@@ -106,39 +111,73 @@ def chat(
     """Run a conversation until the player quits (`/quit`, end of input) or the merchant ends it."""
     console = console or Console()
     session = Session(world, method=get_method(method))
-    merchant = Merchant(engine, guard)
     console.print(shop_table(world))
     about = f"{engine.name}, {engine.model}, guard {guard}. "
     about += "/shop lists, /confirm buys what was reviewed, /quit leaves."
-    console.print(Text(about, "dim"))
-    warm = getattr(engine, "warm", None)
-    if warm is not None:
-        with console.status("the merchant looks up"):
-            warm(session.messages())
-    while True:
-        try:
-            text = console.input("\n[bold cyan]you[/] > ")
-        except (EOFError, KeyboardInterrupt):
-            console.print()
-            break
-        if not text.strip():
-            continue
-        if text.strip() in QUIT:
-            break
-        if text.strip() == "/shop":
-            console.print(shop_table(session.world))
-            continue
-        if text.strip() == "/confirm":
-            confirm(session, console)
-            continue
-        say_turn(merchant, session, text, console)
-        if session.ended:
-            break
+    commands = {
+        "/shop": lambda: console.print(shop_table(session.world)),
+        "/confirm": lambda: confirm(session, console),
+    }
+    talk(
+        Merchant(engine, guard), session, world.merchant.name, about, console, commands,
+        lambda turn, seconds: status(turn, session, seconds),
+    )  # fmt: skip
     for sale in session.sales:
         bought = ", ".join(f"{n} x {world.by_id[i].item_name}" for i, n in sale.items.items())
         paid = f"{bought} for {money(sale.price)} {world.currency}"
         console.print(Text.assemble(("bought:", "green"), f" {paid}"), soft_wrap=True)
     return session
+
+
+def chat_by_task(
+    task: Task, engine: Engine, guard: Guard, *, console: Console | None = None
+) -> Talk:
+    """Run a conversation with a character that keeps to a procedure."""
+    console = console or Console()
+    conversation = Talk(task)
+    agent: Agent = Agent(SOP, engine, guard)
+    about = f"{engine.name}, {engine.model}, guard {guard}. /quit leaves."
+    console.print(Text(task.conversation_profile.agent_identity, "bold"), soft_wrap=True)
+    talk(agent, conversation, task.task, about, console, {}, _step)
+    reached = "reached" if conversation.success else "not reached"
+    goal = f"goal {reached}: {task.conversation_profile.agent_goal}"
+    console.print(Text(goal, "dim"), soft_wrap=True)
+    return conversation
+
+
+def _step(turn: Any, seconds: float) -> str:
+    repaired = f"  [repaired: {', '.join(turn.interventions)}]" if turn.interventions else ""
+    heard = f"{turn.last or 'start'} -> {turn.user_state} -> {turn.act}"
+    return f"{heard}  |  {seconds:.2f} s{repaired}"
+
+
+def talk(
+    agent: Agent,
+    episode: Any,
+    name: str,
+    about: str,
+    console: Console,
+    commands: Mapping[str, Callable[[], None]],
+    told: Callable[[Any, float], str],
+) -> None:
+    """Take lines from the player and answer them until one of the two ends the talk."""
+    console.print(Text(about, "dim"))
+    warm = getattr(agent.engine, "warm", None)
+    if warm is not None:
+        with console.status(f"{name} looks up"):
+            warm(episode.messages())
+    while not episode.ended:
+        try:
+            text = console.input("\n[bold cyan]you[/] > ")
+        except (EOFError, KeyboardInterrupt):
+            console.print()
+            break
+        if text.strip() in QUIT:
+            break
+        if text.strip() in commands:
+            commands[text.strip()]()
+        elif text.strip():
+            say_turn(agent, episode, text, name, console, told)
 
 
 def confirm(session: Session, console: Console) -> None:
@@ -153,25 +192,31 @@ def confirm(session: Session, console: Console) -> None:
     console.print(Text(status(turn, session, 0.0), "dim"), soft_wrap=True)
 
 
-def say_turn(merchant: Merchant, session: Session, text: str, console: Console) -> TurnRecord:
-    """Stream one answer to the console, then the line as it stands and where the trade is."""
+def say_turn(
+    agent: Agent,
+    episode: Any,
+    text: str,
+    name: str,
+    console: Console,
+    told: Callable[[Any, float], str],
+) -> Turn:
+    """Stream one answer to the console, then the line as it stands and where the talk is."""
     started = time.perf_counter()
     # Text, not str: brackets and colons that a player or a world wrote are no markup. Soft-wrapped:
     # rich does not know where on the screen line a piece begins.
-    name = Text.assemble((session.world.merchant.name, "bold yellow"), " > ")
-    console.print(name, end="", soft_wrap=True)
+    speaker = Text.assemble((name, "bold yellow"), " > ")
+    console.print(speaker, end="", soft_wrap=True)
     shown = ""
-    for words in spoken_turn(merchant, session, text):
-        if isinstance(words, TurnRecord):
+    for words in spoken_turn(agent, episode, text):
+        if isinstance(words, Turn):
             turn = words
             break
         console.print(Text(words), end="", soft_wrap=True)
         shown += words
-    line = turn.response.npc_dialogue
+    line = turn.says
     if line.startswith(shown):
         console.print(Text(line[len(shown) :]), soft_wrap=True)
     else:
-        console.print(Text("\n") + name + Text(line), soft_wrap=True)
-    told = status(turn, session, time.perf_counter() - started)
-    console.print(Text(told, "dim"), soft_wrap=True)
+        console.print(Text("\n") + speaker + Text(line), soft_wrap=True)
+    console.print(Text(told(turn, time.perf_counter() - started), "dim"), soft_wrap=True)
     return turn

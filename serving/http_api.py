@@ -27,7 +27,7 @@ from haggle.core.config import Record, parse
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import dumps
-from haggle.language.typed import MAX_UTTERANCE
+from haggle.core.text import MAX_UTTERANCE
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.records import TurnRecord

@@ -1,7 +1,7 @@
 """Read dialogue datasets and turn them into token ids with a loss weight for each token.
 
 A dataset is a directory of shards as `haggle generate` writes it, or one Parquet or JSON Lines
-file (`haggle.core.dataset`). Each row has `messages`: a list of {role, content}; other columns are
+file (`haggle.dataset`). Each row has `messages`: a list of {role, content}; other columns are
 left alone.
 """
 
@@ -15,8 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from haggle.core.dataset import located_rows
 from haggle.core.errors import HaggleError
+from haggle.dataset import located_rows
 from training.templates import Messages, encode, marked_template
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.chat_template import tokenizer_family
-from haggle.core.dataset import dataset_files
 from haggle.core.errors import HaggleError
+from haggle.dataset import dataset_files
 from haggle.weights.models import BaseModel, resolve_base
 from training import dpo, grpo, sft
 from training.architectures import known_shape, make_tiny_base, read_shape

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.chat_template import tokenizer_family
-from haggle.core.dataset import dataset_files, dataset_splits, located_rows
 from haggle.core.errors import HaggleError
+from haggle.core.json_text import DecodeError
+from haggle.dataset import dataset_files, dataset_splits, located_rows
 from haggle.rates import rate
 from haggle.trade.agreement import Agreement, agreement
-from haggle.trade.wire import WireError
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
 from training.templates import Messages, serving_prompt
@@ -128,7 +128,7 @@ def read_held_out(config: RunSettings, tokenizer: PreTrainedTokenizerBase) -> He
         right = messages[at]["content"]
         try:
             agreement(right, right, "")
-        except WireError as error:
+        except DecodeError as error:
             raise HaggleError(
                 f"evaluation: messages[{at}] is no compact answer: {error}",
                 where=where,

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.dataset import located_rows
 from haggle.core.errors import HaggleError
+from haggle.dataset import located_rows
 from training.data import messages_in
 from training.templates import Messages, encode, marked_template
 

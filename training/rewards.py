@@ -29,11 +29,12 @@ from typing import Any
 from pydantic import Field
 
 from haggle.core.config import Record
-from haggle.core.procedure import Procedure, load_procedure
+from haggle.core.json_text import DecodeError
 from haggle.trade.agreement import Agreement, agreement
 from haggle.trade.checks import numbers_in
 from haggle.trade.placeholders import ALL, ITEMS, PRICE, PRICES, used
-from haggle.trade.wire import Proposal, WireError, decode_compact, encode_compact
+from haggle.trade.procedure import Procedure, load_procedure
+from haggle.trade.wire import Proposal, decode_compact, encode_compact
 
 _NAMED = re.compile(r"__[A-Z_]+?__")
 
@@ -66,7 +67,7 @@ def judge(answer: str, right: str, names: Sequence[str] = (), line: str = "") ->
     """Read an answer of the compact format against the right one.
 
     `names` are those of the shop's items, which may be spoken although they hold digits; `line` is
-    the user message, which says what a change of the cart starts from. Raises WireError when the
+    the user message, which says what a change of the cart starts from. Raises DecodeError when the
     right answer is unreadable.
     """
     return _judge(answer, right, tuple(names), line)
@@ -78,7 +79,7 @@ def _judge(answer: str, right: str, names: tuple[str, ...], line: str) -> Judged
     given: Proposal | None
     try:
         given = decode_compact(answer, procedure)
-    except (WireError, RecursionError):
+    except (DecodeError, RecursionError):
         given = None
     gold = decode_compact(right, procedure)
     if given is None:

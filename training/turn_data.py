@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.chat_template import tokenizer_family
-from haggle.core.dataset import located_rows
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
-from haggle.trade.wire import WireError, decode_compact
+from haggle.core.json_text import DecodeError
+from haggle.dataset import located_rows
+from haggle.trade.procedure import load_procedure
+from haggle.trade.wire import decode_compact
 from training.data import messages_in
 from training.pairs import without_oldest_round
 from training.templates import Messages, marked_template, serving_prompt
@@ -118,7 +119,7 @@ def turns_in(messages: Messages, where: str = "") -> list[TextTurn]:
         right = messages[at]["content"]
         try:
             decode_compact(right, procedure)
-        except WireError as error:
+        except DecodeError as error:
             raise HaggleError(
                 f"messages[{at}] is no answer of the compact format: {error}",
                 where=where,

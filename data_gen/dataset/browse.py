@@ -14,10 +14,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from data_gen.dataset.counting import UNKNOWN, check_parts, genre_of, source_of
 from data_gen.dataset.diversity import Reservoir
-from haggle.core.dataset import located_rows
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.procedure import load_procedure
 from haggle.core.storage import atomic_write_text
+from haggle.dataset import located_rows
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import UNLISTED
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from data_gen.dataset.counting import HAND_WRITTEN, MAX_COMPARED, START, UNKNOWN
 from data_gen.dataset.records import Comparison, SplitStatistics, Statistics
 from haggle.core.config import Record
-from haggle.core.procedure import load_procedure
 from haggle.core.storage import atomic_write_text, write_json
+from haggle.trade.procedure import load_procedure
 
 LICENCE = "apache-2.0"
 PRETTY_NAME = "Haggle trading dialogues"

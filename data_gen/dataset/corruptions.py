@@ -18,7 +18,7 @@ from haggle.trade import checks, placeholders
 from haggle.trade.ledger import bid_amount, floor_price, total
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.session import Session
-from haggle.trade.wire import BID_TEXT, UNLISTED, Bid, Proposal, Quantity
+from haggle.trade.wire import UNLISTED, Bid, Proposal, Quantity, is_bid
 from haggle.trade.world import money, name_words
 
 Kind = Literal[
@@ -354,7 +354,7 @@ def _misread(bid: Bid, current: float) -> list[Bid]:
         amounts = [number]
         texts = [f"-{number}", f"{number} each", f"{number}%", f"{2 * number}%", f"-{10 * number}"]
     found: list[Bid] = [n for n in amounts if n > 0]
-    found += [text for text in texts if BID_TEXT.fullmatch(text)]
+    found += [text for text in texts if is_bid(text)]
     return [other for other in dict.fromkeys(found) if other != bid]
 
 

@@ -30,7 +30,7 @@ from data_gen.dataset.records import (
 )
 from data_gen.worlds import QUALITIES, bank_names, load_bank
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS
 from haggle.trade.wire import UNLISTED
 

@@ -29,9 +29,9 @@ from data_gen.language.phrasebook import SPLITS, Split
 from haggle import __version__
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.config import Record, claim_directory, load_config, parse
-from haggle.core.dataset import dataset_files, shard_name
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_path, read_json, write_json
+from haggle.dataset import dataset_files, shard_name
 from haggle.trade.edits import shortened
 from haggle.trade.records import SCHEMA_VERSION
 from haggle.trade.wire import decode_compact, encode_compact

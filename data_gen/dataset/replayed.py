@@ -14,16 +14,15 @@ from data_gen.dataset.corruptions import Moment, faults
 from data_gen.language.phrasebook import PLAIN, Split
 from data_gen.sources import DRAWS, dialogue_number, make_dialogue, start_dialogue, to_row
 from haggle.core.config import load_config
-from haggle.core.dataset import located_rows
-from haggle.core.engine import Generation
 from haggle.core.errors import HaggleError
+from haggle.core.json_text import DecodeError
+from haggle.dataset import located_rows
 from haggle.trade.edits import spelled_out
-from haggle.trade.merchant import Merchant
+from haggle.trade.merchant import written
 from haggle.trade.methods import get_method
 from haggle.trade.resolve import resolve
-from haggle.trade.scripted import NullEngine
 from haggle.trade.session import Session
-from haggle.trade.wire import WireError, decode_compact
+from haggle.trade.wire import decode_compact
 from haggle.trade.world import World
 
 MADE_BY = "config.resolved.yaml"
@@ -97,14 +96,13 @@ def moments(told: Told) -> Iterator[Moment | None]:
     """
     row = told.row
     session = Session(told.world, method=get_method(row["method"]))
-    merchant = Merchant(NullEngine(), "state", trusted=True)
     answers = [m["content"] for m in row["messages"] if m["role"] == "assistant"]
     for index, (turn, answer) in enumerate(zip(row["turns"], answers, strict=True), start=1):
         if turn["last"] != session.last:
             raise _strange(told, f"turn {index} has another last state")
         try:
             stood = decode_compact(answer, session.procedure)
-        except WireError as error:
+        except DecodeError as error:
             raise _strange(told, f"turn {index}: {error}") from None
         right = spelled_out(session, stood)
         goal = resolve(session, right, guarded=True)
@@ -112,14 +110,14 @@ def moments(told: Told) -> Iterator[Moment | None]:
         moment = Moment(session, turn["player"], act, right, goal, told.manner, stood)
         as_labelled = goal.response.state == turn["state"] and not goal.interventions
         yield moment if as_labelled and not faults(session, right, goal) else None
-        merchant.complete(session, turn["player"], Generation(answer))
+        written(session, turn["player"], answer)
     if [asdict(message) for message in session.messages(limit=None)] != row["messages"]:
         raise _strange(told, "its messages come out otherwise")
 
 
 def needs_compact(method: str | None, where: str) -> None:
     """Raise HaggleError unless `method` speaks the compact format."""
-    if method is None or get_method(method).wire != "compact":
+    if method is None or get_method(method).codec.states_totals:
         raise HaggleError(
             f"this takes the compact format, not that of {method!r}",
             where=where,

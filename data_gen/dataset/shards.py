@@ -18,8 +18,8 @@ from data_gen.corpus_io import corpus_rows, voice_files
 from data_gen.dataset.journal import Meter, journalled_rows, reported_rows
 from data_gen.language.phrasebook import SPLITS, Split
 from data_gen.sources import open_source
-from haggle.core.dataset import iter_rows, shard_name
 from haggle.core.storage import atomic_path, write_jsonl
+from haggle.dataset import iter_rows, shard_name
 
 ROW_GROUP = 250  # rows encoded at once; bounds the memory of a worker
 TICK = 25  # dialogues between two signs of progress

@@ -19,8 +19,8 @@ from data_gen.dataset.counting import Tally
 from data_gen.dataset.lengths import TokenLengths, load_tokenizer, token_lengths
 from data_gen.dataset.records import Comparison, HeldOut, Statistics
 from haggle.core.config import read_mapping
-from haggle.core.dataset import count_rows, dataset_splits, located_rows
 from haggle.core.errors import HaggleError, nearest
+from haggle.dataset import count_rows, dataset_splits, located_rows
 
 CONFIG, SUMMARY = "config.resolved.yaml", "summary.json"
 HINT = "make one with `haggle generate`"

@@ -19,8 +19,8 @@ from data_gen.teachers.reading import bare_line
 from data_gen.teachers.report import RoleTally
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Generation, GenerationRequest, Message
-from haggle.core.procedure import Procedure
-from haggle.language.typed import MAX_UTTERANCE, clean_utterance
+from haggle.core.text import MAX_UTTERANCE, clean_utterance
+from haggle.trade.procedure import Procedure
 from haggle.trade.records import Scenario, TurnRecord
 from haggle.trade.session import MAX_EXCHANGES
 from haggle.trade.world import World

@@ -15,15 +15,16 @@ from data_gen.teachers.asking import Rejected
 from data_gen.teachers.marks import reviews, sales
 from data_gen.teachers.reading import Mention, Reader
 from haggle.core.chat_template import neutralise_markup
-from haggle.core.procedure import State
+from haggle.core.json_text import to_json
 from haggle.trade import placeholders
 from haggle.trade.edits import spelled_out
 from haggle.trade.ledger import Cart, bid_amount
 from haggle.trade.methods import Method
+from haggle.trade.procedure import State
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.response import MerchantResponse
 from haggle.trade.session import Session
-from haggle.trade.wire import MAX_SHOWN, UNLISTED, Bid, Proposal, to_json
+from haggle.trade.wire import MAX_SHOWN, UNLISTED, Bid, Proposal
 from haggle.trade.world import Item, money
 
 MAX_SAY = 320  # characters
@@ -78,14 +79,14 @@ def to_compact(
         last=session.last, state=proposal.state, say=proposal.say,
         cart=proposal.cart, show=proposal.show, bid=proposal.bid,
     )  # fmt: skip
-    if method.wire == "full":
+    if method.codec.states_totals:
         candidate = _payload(session, state, candidate, response, player, reader, truth)
     candidate = replace(
         candidate, show=_shown(session, candidate.show), cart=_listed(session, candidate.cart)
     )
     resolved = resolve(session, replace(candidate, say=""), guarded=True)
     stated = _stated(response)
-    if method.wire == "full" and state.payload == "bid":
+    if method.codec.states_totals and state.payload == "bid":
         _same_outcome(session, candidate.bid, stated, resolved.sale_price)
     return replace(candidate, say=to_placeholders(session, resolved, stated, candidate.say, reader))
 

@@ -15,7 +15,7 @@ from data_gen.players.llm import GivenUp, LlmPlayer
 from data_gen.players.speaker import cart_names, just_shown
 from data_gen.teachers.asking import Asking, Rejected, Role
 from data_gen.teachers.convert import Truth
-from data_gen.teachers.llm import LlmTeacher, fork, objections, write
+from data_gen.teachers.llm import LlmTeacher, objections, write
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import Tally
 from data_gen.teachers.rewriter import Job, Rewriter
@@ -154,7 +154,7 @@ class Maker:
             jobs += self._jobs(rewriter, play, step)
         new = yield from rewriter.rewrite([job for _, job in jobs], tally.role("rewriter"))
         lines = {key: line for (key, _), line in zip(jobs, new, strict=True) if line}
-        play.session, play.turns = fork(steps[0].before), []
+        play.session, play.turns = steps[0].before.branch(), []
         for step in steps:
             line = lines.get((step.number, "player"), step.player)
             if self.rewrites_player:
@@ -231,7 +231,7 @@ def reader_for(play: Play, session: Session, act: Act | None) -> Reader:
 def _played(play: Play) -> Iterator[_Step]:
     """The rounds of a dialogue between its scripted player and the oracle."""
     while (line := play.next_line()) is not None:
-        before, act, oracle, goal = fork(play.session), play.act, play.oracle, play.goal()
+        before, act, oracle, goal = play.session.branch(), play.act, play.oracle, play.goal()
         play.add(write(play.session, line, oracle, act), goal)
         yield _Step(len(play.turns) - 1, before, line, act, oracle, play.turns[-1])
 
@@ -244,7 +244,7 @@ def _wanted(rewriter: Rewriter, play: Play, number: int, whose: str) -> bool:
 
 def _proven(before: Session, player: str, proposal: Proposal) -> None:
     """Raise Rejected when the turn with a new line does not pass as it did."""
-    wrong = objections(write(fork(before), player, proposal))
+    wrong = objections(write(before.branch(), player, proposal))
     if wrong:
         raise Rejected(f"check_{wrong[0]}", "it changed what the turn means")
 

@@ -6,7 +6,6 @@ of its own method (the view), whose ledger follows the kept one after every turn
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,20 +16,20 @@ from data_gen.teachers.config import TeacherConfig
 from data_gen.teachers.convert import CENT, Truth, cart_text, keep_ledger, to_compact
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import RoleTally
+from haggle.core.agent import complete
+from haggle.core.domain import Level
 from haggle.core.engine import Engine, Generation
+from haggle.core.json_text import DecodeError
 from haggle.trade import placeholders
-from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.merchant import TRADE, Merchant, written
 from haggle.trade.methods import get_method
+from haggle.trade.papers import full_json
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import resolve
-from haggle.trade.scripted import NullEngine
-from haggle.trade.session import Exchange, Session, full_json
-from haggle.trade.wire import Proposal, WireError, decode, encode_compact
+from haggle.trade.session import Session
+from haggle.trade.wire import Proposal, encode_compact
 from haggle.trade.world import money
 
-OFF: Guard = "off"
-STATE: Guard = "state"
-WRITER = Merchant(NullEngine(), STATE, trusted=True)
 _SAID = {
     "transition": "that state may not follow here",
     "critical": "that state may not follow here",
@@ -49,20 +48,11 @@ _SAID = {
 _NO_YES = "the player's words are no plain yes to the review: review it again"
 
 
-def fork(session: Session) -> Session:
-    """A copy of a session that can be moved on without moving the original."""
-    twin = copy.copy(session)
-    twin.exchanges = list(session.exchanges)
-    twin.sales = list(session.sales)
-    twin.cart = dict(session.cart)
-    return twin
-
-
 def write(session: Session, player: str, proposal: Proposal, act: Act | None = None) -> TurnRecord:
     """Move a compact session on by a proposal, through the one turn there is. `act` is what the
     player meant, where that is known."""
     text = encode_compact(as_meant(session, player, proposal, act), session.procedure)
-    return WRITER.complete(session, player, Generation(text))
+    return written(session, player, text)
 
 
 def objections(record: TurnRecord) -> list[str]:
@@ -77,7 +67,6 @@ class LlmTeacher:
         self.config = config
         self.method = get_method(config.method)
         self.merchant = Merchant(engine, config.guard, config.max_tokens, config.temperature)
-        self.reporting = 4 in self.method.elements
 
     def view(self, session: Session) -> Session:
         """The session as this teacher's method shows it, at its opening."""
@@ -85,14 +74,11 @@ class LlmTeacher:
 
     def follow(self, view: Session, session: Session, record: TurnRecord, note: str) -> None:
         """Show the teacher the turn that was kept; `note` is the ledger before it."""
-        compact = self.method.wire == "compact"
-        answer = (
-            session.exchanges[-1].answer if compact else full_json(record.response, self.reporting)
-        )
-        view.exchanges.append(Exchange(note, view.heard(record.player), answer))
-        for name in ("world", "last", "state", "sale_price", "shown", "review"):
+        own = full_json(record.response, 4 in self.method.elements)
+        answer = own if view.codec.states_totals else session.exchanges[-1].answer
+        view.record(note, view.heard(record.player), answer)
+        for name in ("world", "last", "state", "cart", "sale_price", "shown", "sales", "review"):
             setattr(view, name, getattr(session, name))
-        view.cart, view.sales = dict(session.cart), list(session.sales)
 
     def propose(
         self,
@@ -129,8 +115,8 @@ class LlmTeacher:
         """The answer as a compact proposal for `session`. Raises Rejected with the reason."""
         text = checked_ending(answer)
         try:
-            proposal = decode(self.method.wire, text, session.procedure)
-        except WireError as error:
+            proposal = self.method.codec.decode(text, session.procedure)
+        except DecodeError as error:
             raise Rejected("format", f"it was not the JSON object asked for ({error})") from None
         if truth is not None and proposal.state != truth.oracle.state:
             meant = session.procedure.state(truth.oracle.state).brief
@@ -142,7 +128,7 @@ class LlmTeacher:
         compact = to_compact(
             session, self.method, proposal, at_its_word.response, player, reader, truth
         )
-        record = write(twin := fork(session), player, compact)
+        record = write(twin := session.branch(), player, compact)
         self._refuse(objections(record), session)  # none of them, or the conversion is to blame
         if truth is not None:
             _labelled(session, twin, compact, record, truth)
@@ -154,26 +140,24 @@ class LlmTeacher:
         Where it is `known` what the player means, and for all but a sale, the guard asks for no
         evidence in the player's words: a teacher understands more of them than code reads.
         """
-        trusted = known or not self._sells(view, answer)
+        held: Level = "written" if known or not self._sells(view, answer) else "state"
+        levels: tuple[Level, ...] = ("off", held)
         at_its_word, guarded = (
-            Merchant(self.merchant.engine, guard, trusted=trusted).complete(
-                fork(view), player, answer
-            )
-            for guard in (OFF, STATE)
+            complete(TRADE, view.branch(), player, answer, level) for level in levels
         )
         self._refuse(at_its_word.failed, view)
-        if self.method.wire == "full":
+        if view.codec.states_totals:
             keep_ledger(view, at_its_word.response)
         self._refuse(objections(guarded), view)
         return at_its_word
 
     def _sells(self, view: Session, answer: Generation) -> bool:
-        proposal = decode(self.method.wire, answer.text, view.procedure)
+        proposal = self.method.codec.decode(answer.text, view.procedure)
         return view.procedure.is_critical(proposal.state)
 
     def _refuse(self, wrong: Sequence[str], session: Session) -> None:
         """Raise Rejected for the gravest of these failures."""
-        if not self.reporting:  # what a method does not ask for cannot be wrong
+        if 4 not in self.method.elements:  # what a method does not ask for cannot be wrong
             wrong = [name for name in wrong if name != "inference"]
         for name in sorted(wrong, key=lambda name: name != "critical"):
             message = _SAID.get(name, _NO_YES).format(last=session.last)

@@ -9,7 +9,7 @@ import re
 
 from data_gen.acts import Act, Kind
 from data_gen.teachers.asking import Rejected
-from haggle.core.procedure import Procedure
+from haggle.trade.procedure import Procedure
 
 
 def _words(text: str) -> re.Pattern[str]:

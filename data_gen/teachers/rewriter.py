@@ -23,8 +23,8 @@ from data_gen.teachers.reading import Reader, bare_line
 from data_gen.teachers.report import RoleTally
 from data_gen.teachers.survival import SKIPPED, check_merchant, check_player
 from haggle.core.engine import Generation, GenerationRequest, Message
-from haggle.core.procedure import Procedure
 from haggle.trade import placeholders
+from haggle.trade.procedure import Procedure
 from haggle.trade.wire import UNLISTED
 from haggle.trade.world import World
 

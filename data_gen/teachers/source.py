@@ -19,7 +19,7 @@ from data_gen.players.llm import LlmPlayer
 from data_gen.sources import ORACLE, start_dialogue, to_row
 from data_gen.teachers.asking import Ask, Asking, Role, drive
 from data_gen.teachers.dialogues import Dropped, Maker
-from data_gen.teachers.llm import WRITER, LlmTeacher
+from data_gen.teachers.llm import LlmTeacher
 from data_gen.teachers.report import Report, Tally, engine_report, public_model
 from data_gen.teachers.rewriter import Rewriter
 from haggle.core.engine import Engine, Generation
@@ -132,7 +132,7 @@ class LlmSource:
 
     def _row(self, play: Play, tally: Tally) -> dict[str, Any]:
         """The row of a finished dialogue, with who wrote any of it."""
-        dialogue = play.dialogue(WRITER)
+        dialogue = play.dialogue("oracle", "state")
         if "player" in self._names:
             player = f"llm-{public_model(self._engine('player'))}"
             dialogue = dialogue.model_copy(update={"player": player})

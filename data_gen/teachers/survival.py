@@ -16,8 +16,8 @@ from data_gen.teachers.marks import IDIOMS, NOT, check_marks, found, reviews, sa
 from data_gen.teachers.reading import Reader, Reading
 from data_gen.worlds import load_bank
 from haggle.core.chat_template import neutralise_markup
-from haggle.core.procedure import Procedure
 from haggle.trade import placeholders
+from haggle.trade.procedure import Procedure
 from haggle.trade.wire import UNLISTED
 
 SHORTEST, LONGEST, SLACK = 0.35, 2.2, 24  # length against the original's; characters more

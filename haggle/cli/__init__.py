@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from haggle.cli.ablate import ablate
+from haggle.cli.character import character
 from haggle.cli.compare import compare
 from haggle.cli.curves import curves
 from haggle.cli.export import card, export
@@ -46,6 +47,7 @@ app.command()(ablate)
 app.command()(export)
 app.command()(card)
 eval_app.command()(turns)
+eval_app.command()(character)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 
@@ -69,7 +71,7 @@ def train(
     ] = False,
 ) -> None:
     """Fit a small model to dialogues, or to preference pairs; resumes."""
-    from haggle.core.dataset import dataset_files
+    from haggle.dataset import dataset_files
     from training.config import load_train_config
     from training.run import train as run
 
@@ -97,12 +99,18 @@ def chat(
     gguf: Gguf = None,
     method: Method = "astp-compact",
     confirmation: Confirmation = None,
+    character: Annotated[
+        str, typer.Option(help="merchant, gatekeeper, or a task file of your own.")
+    ] = "merchant",
 ) -> None:
-    """Talk to a merchant in the terminal."""
+    """Talk to a character in the terminal."""
     from haggle.trade.world_io import named_world, with_confirmation
     from serving.chat import chat as run
 
     level = check_level(guard, method)
+    if character != "merchant":
+        converse(character, engine, level, gguf)
+        return
     with located("--world"):
         shop = named_world(world)
     with located("--confirmation"):
@@ -110,6 +118,20 @@ def chat(
     loaded = open_engine(engine, gguf)
     try:
         run(shop, loaded, level, method=method)
+    finally:
+        loaded.close()
+
+
+def converse(character: str, engine: str, guard: Any, gguf: Path | None) -> None:
+    """Talk to a character that keeps to a procedure."""
+    from haggle.sop.task import load_task
+    from serving.chat import chat_by_task
+
+    with located("--character"):
+        task = load_task(character)
+    loaded = open_engine(engine, gguf)
+    try:
+        chat_by_task(task, loaded, guard)
     finally:
         loaded.close()
 

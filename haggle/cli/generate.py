@@ -19,6 +19,9 @@ def generate(
         int | None,
         typer.Option("--n", min=1, help="Train dialogues; test and corpus stay as configured."),
     ] = None,
+    character: Annotated[
+        str | None, typer.Option(help="merchant, gatekeeper, or a task file of your own.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed instead of the config's.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; as many as pay, if not given.")
@@ -29,7 +32,7 @@ def generate(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Write JSON Lines beside.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write labelled trading dialogues as sharded Parquet; resumes."""
+    """Write labelled dialogues as sharded Parquet; resumes."""
     from data_gen.config import check, engine_configs, override
     from data_gen.generate import generate as run
     from data_gen.teachers.report import readable
@@ -39,7 +42,7 @@ def generate(
 
     with located("--config"):
         path = named_config("data", config)
-    loaded = override(path, train=n, seed=seed)
+    loaded = override(path, train=n, seed=seed, character=character)
     with located(str(path)):
         check(loaded)
     for engine in engine_configs(loaded).values():

@@ -107,7 +107,7 @@ def inspect(
 
 def _patterns(dataset: Path, splits: list[str]) -> dict[str, str]:
     """The files of each split as a pattern for the hub."""
-    from haggle.core.dataset import dataset_files
+    from haggle.dataset import dataset_files
 
     patterns = {}
     for split in splits:

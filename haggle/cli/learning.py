@@ -45,7 +45,7 @@ def learning_curve(
     from eval.learning_curve import learning_curve as fit
     from eval.turns import run_turns
     from haggle.cli import located, print_table
-    from haggle.core.dataset import dataset_files
+    from haggle.dataset import dataset_files
     from training.checkpoints import whole_checkpoints
     from training.curves import read_curve
 

@@ -28,7 +28,7 @@ def turns(
     """Answer turns of a data set with their true history, guard off; resumes."""
     from eval.turns import run_turns
     from haggle.cli import open_engine, print_table
-    from haggle.core.dataset import dataset_files
+    from haggle.dataset import dataset_files
     from haggle.rates import rate_text
 
     dataset_files(dataset, split)  # a missing one is told before a model is loaded

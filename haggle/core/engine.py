@@ -1,6 +1,6 @@
-"""What a model must be able to do for a merchant: answer a batch, and stream one answer.
+"""What a model must be able to do: answer a batch, and stream one answer.
 
-The trade (`haggle.trade.merchant`) only knows this protocol; the engines themselves live in
+The turn (`haggle.core.agent`) only knows this protocol; the engines themselves live in
 `serving.engines`.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from haggle.trade.wire import WireConstraint
+    from haggle.core.codec import ActionSpec
 
 Role = Literal["system", "user", "assistant"]
 
@@ -32,7 +32,7 @@ class GenerationRequest:
     """
 
     messages: tuple[Message, ...]
-    constraint: WireConstraint | None = None
+    constraint: ActionSpec | None = None
     max_tokens: int = 192
     temperature: float = 0.0
     seed: int = 0

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import model_validator
 
-from haggle.core.config import Record, load_config, named_config
+from haggle.core.config import Record
 from haggle.core.errors import HaggleError, nearest
-
-Payload = Literal["show", "cart", "bid"]
 
 
 class State(Record):
     """One dialogue state (ASTP, State Space). `after` lists tracked states it may follow.
 
-    `meaning` (Element 1; first line the situation, then how to behave) and `condition` (Element 2)
-    are the words of the full prompt, `brief` those of the compact one.
+    `payload` names what an answer in this state carries; the domain says what that is.
+    A `transparent` state leaves the tracked state as it was; one that `resets` ends the dialogue.
     """
 
-    context: str
-    payload: Payload | None = None
+    payload: str | None = None
     transparent: bool = False
-    priced: bool = False
-    needs_cart: bool = False
-    clears: bool = False
-    may_clear: bool = False
     resets: bool = False
     after: Literal["any"] | list[str] = "any"
     brief: str
-    meaning: list[str] = []
-    condition: str = ""
 
 
 class Critical(Record):
@@ -49,7 +39,7 @@ class Procedure(Record):
     start: str = ""
     fallback: str
     critical: list[Critical] = []
-    states: dict[str, State]
+    states: Mapping[str, State]
     aliases: dict[str, dict[str, str]] = {}
 
     @model_validator(mode="after")
@@ -59,7 +49,7 @@ class Procedure(Record):
         mentioned += [n for s in self.states.values() if s.after != "any" for n in s.after]
         mentioned += [name for table in self.aliases.values() for name in table.values()]
         for name in mentioned:
-            if name not in self.states:
+            if name not in {*self.states, self.start}:
                 raise ValueError(f"unknown state {name!r}; {nearest(name, self.states)}")
         return self
 
@@ -74,7 +64,7 @@ class Procedure(Record):
 
     @property
     def tracked(self) -> list[str]:
-        """Labels that `last_trade_context` may hold besides the empty string."""
+        """Labels that may be reported as the last state, besides the empty string."""
         return [n for n, s in self.states.items() if not s.transparent and not s.resets]
 
     def track(self, last: str, new: str) -> str:
@@ -91,6 +81,10 @@ class Procedure(Record):
         after = self.states[new].after
         return (after == "any" or last in after) and not self.breaks_critical(last, new)
 
+    def follows(self, last: str) -> list[str]:
+        """States that may follow `last`."""
+        return [name for name in self.states if self.is_valid(last, name)]
+
     def breaks_critical(self, last: str, new: str) -> bool:
         """Whether entering `new` from `last` skips a mandatory state."""
         return any(c.state == new and last not in c.only_after for c in self.critical)
@@ -100,7 +94,7 @@ class Procedure(Record):
         return any(c.state == state for c in self.critical)
 
     def mandatory(self, state: str) -> list[str]:
-        """The states one of which a critical state needs before it: the review of a sale."""
+        """The states one of which a critical state needs before it, such as a review."""
         return [name for c in self.critical if c.state == state for name in c.only_after]
 
     def is_review(self, state: str) -> bool:
@@ -114,20 +108,6 @@ class Procedure(Record):
                 return c.state
         raise HaggleError(f"{review!r} is no review", where=self.name)
 
-    def legal(self, last: str, has_cart: bool) -> list[str]:
-        """States that may follow `last`, given whether the cart holds anything."""
-        return [
-            name
-            for name, state in self.states.items()
-            if self.is_valid(last, name) and (has_cart or not state.needs_cart)
-        ]
-
     def alias(self, table: str, label: str) -> str:
         """Our label for a label of another paper; unknown labels come back unchanged."""
         return self.aliases.get(table, {}).get(label, label)
-
-
-@cache
-def load_procedure(name: str = "trade") -> Procedure:
-    """The procedure in `configs/procedures/<name>.yaml`, or in the file `name`."""
-    return load_config(Path(named_config("procedures", name)), Procedure)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent
-from haggle.language.typed import clean_utterance, without_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,11 @@ class Reading:
         for mention in self.mentions:
             ids[mention.uncountable].update(thing.id for thing in mention.candidates)
         return frozenset(ids[True] - ids[False])
+
+
+def without_marks(text: str) -> str:
+    """A line whose own braces are brackets, so that nothing typed can pose as a mark."""
+    return text.replace("{", "(").replace("}", ")")
 
 
 class Linker(Protocol):

@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from haggle.core.procedure import Procedure, load_procedure
+from haggle.core.json_text import DecodeError, is_strict_json
 from haggle.trade.edits import whole
+from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import noted_cart
-from haggle.trade.wire import (
-    UNLISTED,
-    Proposal,
-    Quantity,
-    WireError,
-    decode_compact,
-    is_strict_json,
-)
+from haggle.trade.wire import UNLISTED, Proposal, Quantity, decode_compact
 from haggle.trade.world import normalise
 
 Lines = dict[str, Quantity]
@@ -46,7 +40,7 @@ class Agreement:
 
 
 def agreement(right: str, answer: str, line: str, procedure: Procedure | None = None) -> Agreement:
-    """Compare an answer with the right one. Raises WireError when the right one is unreadable.
+    """Compare an answer with the right one. Raises DecodeError when the right one is unreadable.
 
     `line` is the user message that was answered: its ledger note says what a change starts from,
     so that a change and the whole cart it leads to are the same.
@@ -58,7 +52,7 @@ def agreement(right: str, answer: str, line: str, procedure: Procedure | None = 
     carries_bid = procedure.state(gold.state).payload == "bid"
     try:
         given = _settled(decode_compact(answer, procedure), before, procedure)
-    except WireError:
+    except DecodeError:
         return Agreement(
             False, False, False, False if carries_cart else None, False if carries_bid else None
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from haggle.core.procedure import Procedure
 from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.ledger import Cart, floor_price, total
+from haggle.trade.procedure import Procedure
 from haggle.trade.response import MerchantResponse
 from haggle.trade.world import World, counted
 

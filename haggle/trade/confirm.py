@@ -43,6 +43,6 @@ def confirmed(session: Session, review_id: str) -> TurnRecord:
         state=state,
         cart=resolved.cart,
     )
-    session.record(BY_HAND, answer_text(session, proposal, resolved.response))
+    session.remember(BY_HAND, answer_text(session, proposal, resolved.response))
     session.settle(state, resolved.cart, resolved.sale_price)
     return record

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 
-_NUMBER = "[1-9][0-9]{0,2}"
-_PRODUCT = f"{_NUMBER}[*]{_NUMBER}"
-_SUM = f"{_NUMBER}[+]{_NUMBER}"
-FORMULA = f"({_PRODUCT}([+]{_NUMBER})?|{_SUM}([+]{_NUMBER})?)"  # a pattern, for JSON Schema too
-_FORMULA = re.compile(FORMULA)
+from haggle.core.grammar import OneOf, Times, joined, number, pattern
+
+_PLUS = joined("+", number(3))
+FORMULA = OneOf(
+    (
+        joined(number(3), "*", number(3), Times(_PLUS, 0, 1)),
+        joined(number(3), Times(_PLUS, 1, 2)),
+    ),
+    "formula",
+)
 
 
 class Formula(int):
@@ -23,7 +27,7 @@ class Formula(int):
 
     def __new__(cls, told: str) -> Formula:
         """The number that `told` comes to. Raises ValueError where it is no formula."""
-        if not _FORMULA.fullmatch(told):
+        if not pattern(FORMULA).fullmatch(told):
             raise ValueError(f"{told!r} is none of: a*b, a*b+c, a+b, a+b+c")
         terms = (term.split("*") for term in told.split("+"))
         number = super().__new__(cls, sum(math.prod(map(int, term)) for term in terms))
@@ -37,7 +41,7 @@ class Formula(int):
     @classmethod
     def read(cls, text: str) -> Formula | None:
         """The formula that `text` is, if it is one."""
-        return cls(text) if _FORMULA.fullmatch(text) else None
+        return cls(text) if pattern(FORMULA).fullmatch(text) else None
 
     @classmethod
     def product(cls, each: int, of: int) -> Formula:

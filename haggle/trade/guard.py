@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from haggle.core import domain
+from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
@@ -26,36 +28,26 @@ Lines = tuple[tuple[str, Quantity], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
-    """What may stand of a proposal. `reasons` name what was changed, `line` is said in place of the
-    model's, and `withheld` is why a proposed or expected sale stays open."""
+class Ruling(domain.Ruling[Proposal]):
+    """What may stand of a proposal."""
 
-    proposal: Proposal | None
-    reasons: tuple[str, ...] = ()
-    line: str = ""
-    withheld: Evidence | None = None
     quoted: str = ""  # words of the player in that line
     withdraws: bool = False  # the player turned the review down
     impossible: tuple[str, ...] = ()  # names of goods in numbers that nobody can buy
 
-    def because(self, reason: str, proposal: Proposal | None, line: str = "") -> Ruling:
-        return replace(
-            self, proposal=proposal, reasons=(*self.reasons, reason), line=line or self.line
-        )
-
 
 @dataclass
 class Guard:
-    """The rules for one turn. `trusted`: the proposal is not a guess (an oracle's, a person's)."""
+    """The rules for one turn. `written`: the proposal is not a guess (an oracle's, a person's)."""
 
     session: Session
     utterance: str
-    trusted: bool = False
+    written: bool = False
     consent: Consent | None = field(init=False, default=None)
     evidence: Evidence = field(init=False, default=Evidence("open"))
 
     def __post_init__(self) -> None:
-        if self.trusted:
+        if self.written:
             return
         self.consent = self.session.read(self.utterance).consent
         terms = terms_of(self.session)
@@ -63,16 +55,16 @@ class Guard:
             self.evidence = self.consent.answer(terms)
 
     def rule(self, proposal: Proposal) -> Ruling:
-        """The proposal as it may stand; its `proposal` is None where nothing of it can."""
+        """The proposal as it may stand; its `action` is None where nothing of it can."""
         ruling = Ruling(proposal)
         if proposal.last != self.session.last:
             told = replace(proposal, last=self.session.last)
             ruling = ruling.because("inference", told)
-        if not self.trusted:
+        if not self.written:
             ruling = self._answered(ruling)
         ruling = self._legal(ruling)
         consent = self.consent
-        if consent is None or ruling.proposal is None or ruling.line:
+        if consent is None or ruling.action is None or ruling.line:
             return ruling
         for step in (self._ending, self._countable, self._goods, self._bid):
             ruling = step(ruling, consent)
@@ -85,7 +77,7 @@ class Guard:
     def _answered(self, ruling: Ruling) -> Ruling:
         """A line that only answers the review, or only calls the order off, means the same in every
         shop, whatever the model makes of it."""
-        session, proposal = self.session, ruling.proposal
+        session, proposal = self.session, ruling.action
         assert proposal is not None
         procedure = session.procedure
         verdict = self.evidence.verdict
@@ -106,7 +98,7 @@ class Guard:
 
     def _legal(self, ruling: Ruling) -> Ruling:
         """Only states that may follow; a critical one only with evidence, else the review again."""
-        session, proposal = self.session, ruling.proposal
+        session, proposal = self.session, ruling.action
         assert proposal is not None
         withheld: Evidence | None = None
         if proposal.state not in self._states:
@@ -125,11 +117,12 @@ class Guard:
         ruling = ruling.because(withheld.reason, again, line or lines().safe[mandatory])
         if withheld.reason == "transition":
             return ruling
-        return replace(ruling, withheld=withheld, quoted=_quoted(withheld.words))
+        told = Withheld(withheld.reason, withheld.words)
+        return replace(ruling, withheld=told, quoted=_quoted(withheld.words))
 
     def _withheld(self) -> Evidence | None:
         """Why the sale may not close now; None when it may."""
-        if self.trusted:
+        if self.written:
             price = self.session.sale_price or 0.0
             other = contradicts_terms(self.utterance, self.session.cart, price)
             return Evidence("open", "other_terms") if other else None
@@ -141,7 +134,7 @@ class Guard:
 
     def _ending(self, ruling: Ruling, consent: Consent) -> Ruling:
         """No end of the talk without a farewell or abuse, unless a sale was just made."""
-        session, proposal = self.session, ruling.proposal
+        session, proposal = self.session, ruling.action
         assert proposal is not None
         procedure = session.procedure
         known = procedure.states.get(session.state)
@@ -153,7 +146,7 @@ class Guard:
 
     def _countable(self, ruling: Ruling, _consent: Consent) -> Ruling:
         """New goods that the line wants minus three or half a piece of are left out."""
-        session, proposal = self.session, ruling.proposal
+        session, proposal = self.session, ruling.action
         assert proposal is not None
         refused = session.uncountable(self.utterance)
         if not refused or session.procedure.state(proposal.state).payload != "cart":
@@ -172,7 +165,7 @@ class Guard:
     def _goods(self, ruling: Ruling, consent: Consent) -> Ruling:
         """No goods that are neither named nor shown nor in the cart; no cart called off or replaced
         without words for it."""
-        session, proposal = self.session, ruling.proposal
+        session, proposal = self.session, ruling.action
         assert proposal is not None
         state = session.procedure.state(proposal.state)
         if state.may_clear and proposal.cart == () and session.cart:
@@ -204,7 +197,7 @@ class Guard:
 
     def _bid(self, ruling: Ruling, consent: Consent) -> Ruling:
         """A bid below nothing is none."""
-        session, proposal = self.session, ruling.proposal
+        session, proposal = self.session, ruling.action
         assert proposal is not None
         if session.procedure.state(proposal.state).payload != "bid" or proposal.bid is None:
             return ruling
@@ -213,7 +206,7 @@ class Guard:
         return ruling.because("below_nothing", replace(proposal, bid=0))
 
     def _kept(self, ruling: Ruling, reason: str) -> Ruling:
-        proposal = ruling.proposal
+        proposal = ruling.action
         assert proposal is not None
         safe = lines().safe[self.session.procedure.fallback]
         return ruling.because(reason, replace(proposal, cart=None), safe)

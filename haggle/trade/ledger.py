@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from haggle.trade.wire import BID_TEXT, UNLISTED, Bid, Quantity
+from haggle.trade.wire import UNLISTED, Bid, Quantity, is_bid
 from haggle.trade.world import Haggling, Item, World, counted, listed, money
 
 Cart = dict[str, int]
@@ -81,14 +81,13 @@ def bid_amount(bid: Bid, current: float, pieces: int) -> float | None:
     """The total a bid stands for, given the price on the table; None when it names no number."""
     if bid is None or isinstance(bid, int):
         return bid
-    match = BID_TEXT.fullmatch(bid)
-    if match is None:
+    if not is_bid(bid):
         return None
-    if match["percent"]:
-        return round(current * (1 - int(match["percent"]) / 100), 2)
-    if match["off"]:
-        return current - int(match["off"])
-    return float(int(match["each"]) * pieces)
+    if bid.endswith("%"):
+        return round(current * (1 - int(bid[:-1]) / 100), 2)
+    if bid.startswith("-"):
+        return current - int(bid[1:])
+    return float(int(bid.removesuffix(" each")) * pieces)
 
 
 def counter_offer(world: World, cart: Cart, current: float, bid: Bid) -> float:

@@ -1,206 +1,156 @@
-"""One turn, one function: `Merchant.reply` is the only turn there is.
-
-Data generation, evaluation, the terminal chat and every server call it.
-"""
+"""The trade as a domain, and the merchant: a model that acts in it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Sequence
+from dataclasses import replace
 
-from haggle.core.engine import Engine, Generation, GenerationRequest
-from haggle.core.errors import HaggleError, nearest
-from haggle.core.procedure import State
-from haggle.core.storage import writable
+from haggle.core import domain
+from haggle.core.agent import MAX_TOKENS, Agent, complete
+from haggle.core.domain import GUARDS, Guard, Level, check_guard
+from haggle.core.engine import Engine, Generation, Message
+from haggle.core.turn import Turn
 from haggle.trade import checks, placeholders
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
 from haggle.trade.lines import lines
-from haggle.trade.records import TurnRecord, Usage
+from haggle.trade.procedure import State
+from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import Resolved, degraded, resolve, safe_line
 from haggle.trade.session import Session, answer_text
-from haggle.trade.wire import (
-    Proposal,
-    StateShape,
-    WireConstraint,
-    WireError,
-    decode,
-    is_strict_json,
-)
+from haggle.trade.wire import Proposal, StateShape, WireConstraint
 
-Guard = Literal["off", "schema", "state"]
-GUARDS: tuple[Guard, ...] = get_args(Guard)
-MAX_TOKENS = 160  # the longest compact answer
-
-
-def check_guard(name: str) -> Guard:
-    """`name` as a guard level. Raises HaggleError naming the nearest known one."""
-    for guard in GUARDS:
-        if guard == name:
-            return guard
-    raise HaggleError(f"unknown guard {name!r}", hint=nearest(name, GUARDS))
+__all__ = [
+    "GUARDS",
+    "MAX_TOKENS",
+    "Guard",
+    "Merchant",
+    "Trade",
+    "check_guard",
+    "constraint_for",
+    "written",
+]
 
 
-@dataclass(frozen=True)
-class Merchant:
-    """A model behind a counter. `guard` says how much is enforced while decoding and after.
+class Trade:
+    """Selling over a counter (ASTP, SIBP): a `haggle.core.domain.Domain` of sessions."""
 
-    off: the model's text as it comes. schema: well-formed answers about items of this shop only.
-    state: only states legal from the true last state and the ledger, and nothing untrue is said.
-    `trusted` is for what does not guess, an oracle or a person: words of doubt, or other goods, in
-    a line taken for a yes are then no reason to ask again.
-    """
+    def messages(self, session: Session, line: str) -> tuple[Message, ...]:
+        """What the model is asked."""
+        return session.messages(line)
 
-    engine: Engine
-    guard: Guard = "state"
-    max_tokens: int = MAX_TOKENS
-    temperature: float = 0.0
-    trusted: bool = False
+    def legal(self, session: Session, guard: Guard) -> WireConstraint | None:
+        """The answers that may be decoded now."""
+        return constraint_for(session, guard)
 
-    def reply(self, session: Session, utterance: str, *, seed: int = 0) -> TurnRecord:
-        """Answer one utterance and move the session on."""
-        return self.reply_batch([(session, utterance)], seed=seed)[0]
+    def max_tokens(self, session: Session, compact: int) -> int:
+        """The papers' answers are longer than compact ones."""
+        return compact * session.codec.length
 
-    def reply_batch(
-        self, pairs: Sequence[tuple[Session, str]], *, seed: int = 0
-    ) -> list[TurnRecord]:
-        """Answer one utterance in each of several independent sessions with one engine call."""
-        requests = [self.request(session, utterance, seed) for session, utterance in pairs]
-        answers = self.engine.generate(requests)
-        return [
-            self.complete(session, utterance, answer)
-            for (session, utterance), answer in zip(pairs, answers, strict=True)
-        ]
+    def decode(self, session: Session, text: str) -> Proposal:
+        """The proposal that a text is."""
+        return session.codec.decode(text, session.procedure)
 
-    def stream(
-        self, session: Session, utterance: str, *, seed: int = 0
-    ) -> Generator[str | TurnRecord]:
-        """Answer one utterance: the model's text as it comes, then the finished turn.
+    def rule(self, session: Session, line: str, proposal: Proposal, level: Level) -> Ruling:
+        """Hold a proposal against the player's line and the ledger."""
+        return StateGuard(session, line, written=level == "written").rule(proposal)
 
-        The pieces are unchecked text (a waiting line for people); only the finished turn counts.
-        """
-        for piece in self.engine.stream(self.request(session, utterance, seed)):
-            if isinstance(piece, Generation):
-                yield self.complete(session, utterance, piece)
-            else:
-                yield piece
+    def apply(self, session: Session, ruling: domain.Ruling[Proposal], level: Level) -> Resolved:
+        """Resolve what may stand against the ledger: stock, totals, counter-offers."""
+        assert ruling.action is not None
+        if not isinstance(ruling, Ruling):
+            return resolve(session, ruling.action, guarded=False)
+        resolved = resolve(session, ruling.action, guarded=True, impossible=ruling.impossible)
+        told = tuple(reason for reason in ruling.reasons if reason != "inference")
+        quoted = ruling.quoted if ruling.line else ""
+        return replace(resolved, interventions=(*resolved.interventions, *told), quoted=quoted)
 
-    def request(self, session: Session, utterance: str, seed: int = 0) -> GenerationRequest:
-        """What the engine is asked for this utterance."""
-        max_tokens = self.max_tokens * (1 if session.method.wire == "compact" else 4)
-        return GenerationRequest(
-            messages=session.messages(utterance),
-            constraint=constraint_for(session, self.guard),
-            max_tokens=max_tokens,
-            temperature=self.temperature,
-            seed=seed,
+    def degraded(self, session: Session, reason: str) -> Resolved:
+        """The last state again, in a safe line; the ledger does not move."""
+        return degraded(session, reason)
+
+    def said_safely(self, session: Session, resolved: Resolved, line: str = "") -> Resolved:
+        """The same turn in a line of code's own."""
+        return replace(safe_line(session, resolved, line), quoted=resolved.quoted)
+
+    def problem(
+        self, session: Session, resolved: Resolved, proposed: Proposal, level: Level
+    ) -> str:
+        """What is wrong with a line: untrue numbers, a review of nothing, a sale told too soon."""
+        if "numbers" in self.failures(session, resolved):
+            return "numbers"
+        procedure, state = session.procedure, resolved.proposal.state
+        said = resolved.response
+        if procedure.is_review(state):
+            if not checks.review_complete(session.world, said):
+                return "review"
+        elif (
+            resolved.cart
+            and not (level == "written" or procedure.is_critical(state))
+            and checks.says_concluded(said.npc_dialogue, lines().concluded)
+        ):
+            return "concluded"
+        return "repetition" if placeholders.repeated(proposed.say) else ""  # "620 for 620 gold"
+
+    def failures(self, session: Session, resolved: Resolved) -> list[str]:
+        """The checks that a turn fails; words that are the player's own are not checked."""
+        said = resolved.response
+        if resolved.quoted:
+            own = said.npc_dialogue.replace(f"'{resolved.quoted}'", "")
+            said = said.model_copy(update={"npc_dialogue": own})
+        return checks.failures(
+            session.world, session.procedure, session.last, said, resolved.extra_numbers
         )
 
-    def complete(self, session: Session, utterance: str, answer: Generation) -> TurnRecord:
-        """Turn a model's text into a finished answer and move the session on.
-
-        Parse, resolve against the ledger, fill placeholders, check; under guard `state` also
-        repair. An answer that cannot be used degrades to a safe one and the trade stays put.
-        """
-        last = session.last
-        proposal: Proposal | None = None
-        ruling: Ruling | None = None
-        try:
-            proposal = decode(session.method.wire, answer.text, session.procedure)
-        except WireError:
-            resolved, proposed_failed = degraded(session, "unreadable"), ["format"]
-        else:
-            resolved, proposed_failed, ruling = self._resolve(session, utterance, proposal)
-            if answer.finish_reason == "length" and self.guard == "state":
-                resolved = safe_line(session, resolved)
-        failed = _failures(session, resolved)
-        withheld = ruling.withheld if ruling else None
+    def settle(
+        self,
+        session: Session,
+        line: str,
+        proposal: Proposal | None,
+        ruling: domain.Ruling[Proposal],
+        resolved: Resolved,
+        turn: Turn,
+    ) -> TurnRecord:
+        """Move ledger, review and history on, and complete the record."""
         record = TurnRecord(
-            player=writable(utterance),
-            raw=writable(answer.text),
+            **{name: getattr(turn, name) for name in Turn.model_fields if name != "state"},
             response=resolved.response,
-            last=last,
             state=resolved.response.state,
-            proposed_state=proposal.state if proposal else "",
-            reported_last=proposal.last if proposal else "",
-            valid_json=is_strict_json(answer.text) and proposal is not None,
             cart=resolved.cart,
-            usage=Usage(
-                prompt_tokens=answer.prompt_tokens,
-                completion_tokens=answer.completion_tokens,
-                thought_tokens=answer.thought_tokens,
-            ),
-            latency_s=answer.latency_s,
-            failed=failed,
-            proposed_failed=proposed_failed or failed,
-            interventions=list(resolved.interventions),
-            withheld=withheld.reason if withheld else "",
-            withheld_words=writable(withheld.words) if withheld else "",
+        ).model_copy(
+            update={
+                "proposed_state": proposal.state if proposal else "",
+                "reported_last": proposal.last if proposal else "",
+            }
         )
-        session.record(utterance, answer_text(session, resolved.proposal, resolved.response))
+        session.remember(line, answer_text(session, resolved.proposal, resolved.response))
         session.settle(record.state, resolved.cart, resolved.sale_price)
-        session.last_line = ruling.line if ruling else ""
-        if ruling is not None and ruling.withdraws:
+        if isinstance(ruling, Ruling) and ruling.withdraws:
             session.review = None
         if resolved.shown:
             session.shown = resolved.shown
         return record
 
-    def _resolve(
-        self, session: Session, utterance: str, proposal: Proposal
-    ) -> tuple[Resolved, list[str], Ruling | None]:
-        """The resolved turn, the checks that the proposal failed and had to be repaired, and how
-        the guard ruled."""
-        if self.guard != "state":
-            return resolve(session, proposal, guarded=False), [], None
-        ruling = StateGuard(session, utterance, self.trusted).rule(proposal)
-        repaired = list(ruling.reasons)
-        if ruling.proposal is None:
-            return degraded(session, ruling.reasons[-1]), repaired, ruling
-        resolved = resolve(session, ruling.proposal, guarded=True, impossible=ruling.impossible)
-        told = tuple(reason for reason in ruling.reasons if reason != "inference")
-        resolved = replace(resolved, interventions=(*resolved.interventions, *told))
-        if ruling.line:
-            resolved = safe_line(session, resolved, ruling.line)
-            return replace(resolved, quoted=ruling.quoted), repaired, ruling
-        problem = _problem(session, resolved, proposal, self.trusted)
-        if problem:
-            repaired.append(problem)
-            resolved = safe_line(session, resolved)
-        return resolved, repaired, ruling
+
+TRADE = Trade()
 
 
-def _problem(session: Session, resolved: Resolved, proposal: Proposal, trusted: bool) -> str:
-    """What is wrong with the line of a turn that may stand otherwise; empty where nothing is."""
-    if "numbers" in _failures(session, resolved):
-        return "numbers"
-    procedure, state = session.procedure, resolved.proposal.state
-    said = resolved.response
-    if procedure.is_review(state):
-        if not checks.review_complete(session.world, said):
-            return "review"
-    elif (
-        resolved.cart
-        and not (trusted or procedure.is_critical(state))
-        and checks.says_concluded(said.npc_dialogue, lines().concluded)
-    ):
-        return "concluded"
-    return "repetition" if placeholders.repeated(proposal.say) else ""  # "620 gold for 620 gold"
+class Merchant(Agent[Session, Proposal, Resolved, TurnRecord]):
+    """A model behind a counter."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        guard: Guard = "state",
+        max_tokens: int = MAX_TOKENS,
+        temperature: float = 0.0,
+    ) -> None:
+        super().__init__(TRADE, engine, guard, max_tokens, temperature)
 
 
-def _failures(session: Session, resolved: Resolved) -> list[str]:
-    said = resolved.response
-    if resolved.quoted:
-        own = said.npc_dialogue.replace(f"'{resolved.quoted}'", "")
-        said = said.model_copy(update={"npc_dialogue": own})
-    return checks.failures(
-        session.world,
-        session.procedure,
-        session.last,
-        said,
-        resolved.extra_numbers,
-    )
+def written(session: Session, line: str, text: str) -> TurnRecord:
+    """A turn whose answer somebody wrote who does not guess: an oracle, a corpus, a person."""
+    return complete(TRADE, session, line, Generation(text), "written")
 
 
 def _shape(name: str, state: State, changes: bool) -> StateShape:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from haggle.core.errors import HaggleError, nearest
-from haggle.trade.wire import WireName
+from haggle.trade.wire import Codec, WireName, codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,11 @@ class Method:
     think: bool = False
     links: bool = False
     changes: bool = False
+
+    @property
+    def codec(self) -> Codec:
+        """The format of its answers."""
+        return codec(self.wire)
 
 
 _BASELINE1 = Method(

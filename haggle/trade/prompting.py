@@ -9,11 +9,12 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from haggle.core.procedure import Procedure
+from haggle.core.json_text import to_json
 from haggle.language.reading import Mention, Reading
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method
-from haggle.trade.wire import UNLISTED, to_json
+from haggle.trade.procedure import Procedure
+from haggle.trade.wire import UNLISTED
 from haggle.trade.world import World, money, plain_number
 
 

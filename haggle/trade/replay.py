@@ -75,7 +75,9 @@ def replay(session: Session, exchange: PastExchange) -> None:
         bid=bid_in(exchange.player) if state.payload == "bid" else None,
     )
     proposal = shortened(session, exchange.player, proposal)
-    session.record(exchange.player, answer_text(session, proposal, _response(session, npc, names)))
+    session.remember(
+        exchange.player, answer_text(session, proposal, _response(session, npc, names))
+    )
     session.settle(npc.state, cart, price)
     if state.payload == "show":
         session.shown = tuple(names.values())

@@ -55,7 +55,7 @@ def resolve(
     Compact answers never state numbers, so code decides them whatever the guard. Full answers are
     taken at their word unless `guarded`, when items and totals come from the ledger as well.
     """
-    if session.method.wire == "full" and not guarded:
+    if session.codec.states_totals and not guarded:
         return _taken_at_its_word(session, proposal)
     world, procedure = session.world, session.procedure
     state = procedure.state(proposal.state)
@@ -84,7 +84,7 @@ def resolve(
             proposal = replace(proposal, state=procedure.fallback, show=None)
     elif state.payload == "bid" and cart:
         current = sale_price if sale_price is not None else total(world, cart)
-        if session.method.wire == "full":
+        if session.codec.states_totals:
             sale_price = _clamped(world, cart, current, proposal.stated_sale)
         else:
             sale_price = counter_offer(world, cart, current, proposal.bid)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Message
-from haggle.core.procedure import Procedure, load_procedure
+from haggle.core.episode import Episode
+from haggle.core.text import clean_utterance
 from haggle.language.english.linker import English
-from haggle.language.reading import Linker, Reading, View
-from haggle.language.typed import clean_utterance
+from haggle.language.reading import Linker, Reading
 from haggle.trade.ledger import Cart, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
+from haggle.trade.papers import full_json
+from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import (
     environment,
     ledger_note,
@@ -22,22 +24,13 @@ from haggle.trade.prompting import (
     system_text,
 )
 from haggle.trade.response import MerchantResponse
-from haggle.trade.wire import Proposal, encode_compact, to_json
-from haggle.trade.world import World, plain_number
+from haggle.trade.wire import Codec, Proposal, encode_compact
+from haggle.trade.world import World
 
 if TYPE_CHECKING:
     from haggle.trade.records import TurnRecord
 
 MAX_EXCHANGES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One round as the model sees it later: ledger note, player's line, answer in wire format."""
-
-    note: str
-    player: str
-    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +50,39 @@ class Review:
     price: float
 
 
-@dataclass
-class Session:
-    """A dialogue under way. `last` is the true tracked state, `cart` and `sale_price` the ledger,
-    `review` the terms on the table, `last_line` what code said last of its own.
+class Session(Episode):
+    """A dialogue at a counter. `cart` and `sale_price` are the ledger, `review` the terms on the
+    table.
 
     `sale_price` is the total agreed so far, None without a cart; `shown` are the names shown last.
     Sold stock leaves the world.
     """
 
-    world: World
-    procedure: Procedure = field(default_factory=load_procedure)
-    method: Method = field(default_factory=lambda: get_method(DEFAULT_METHOD))
-    last: str = ""
-    state: str = ""
-    cart: Cart = field(default_factory=dict)
-    sale_price: float | None = None
-    shown: tuple[str, ...] = ()
-    exchanges: list[Exchange] = field(default_factory=list)
-    sales: list[Sale] = field(default_factory=list)
-    review: Review | None = None
-    last_line: str = ""
-    linker: Linker = field(default_factory=English, repr=False, compare=False)
+    procedure: Procedure
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        world: World,
+        procedure: Procedure | None = None,
+        method: Method | None = None,
+        linker: Linker | None = None,
+    ) -> None:
+        super().__init__(procedure or load_procedure())
+        self.world = self._opening = world
+        self.method = method or get_method(DEFAULT_METHOD)
+        self.linker = linker or English()
+        self.cart: Cart = {}
+        self.sale_price: float | None = None
+        self.shown: tuple[str, ...] = ()
+        self.sales: tuple[Sale, ...] = ()
+        self.review: Review | None = None
         self._rendered: tuple[World, str] | None = None
-        self._opening = self.world
         self._reading: tuple[object, Reading] | None = None
+
+    @property
+    def codec(self) -> Codec:
+        """The format of this session's answers."""
+        return self.method.codec
 
     @property
     def system(self) -> str:
@@ -92,23 +91,15 @@ class Session:
         The compact one names no stock, so it stays that of the opening and prefix caches hold; the
         full one lists quantities and follows the world.
         """
-        stale = (
-            self.method.wire == "full" and self._rendered and self._rendered[0] is not self.world
-        )
-        if self._rendered is None or stale:
-            world = self._opening if self.method.wire == "compact" else self.world
-            self._rendered = (self.world, system_text(world, self.procedure, self.method))
+        world = self.world if self.codec.one_message else self._opening
+        if self._rendered is None or self._rendered[0] is not world:
+            self._rendered = (world, system_text(world, self.procedure, self.method))
         return self._rendered[1]
 
     @property
     def note(self) -> str:
         """The ledger as the next player line will be preceded by it."""
         return ledger_note(self.world, self.cart, self.sale_price)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the merchant has closed the conversation: its state begins the dialogue anew."""
-        return bool(self.state) and self.procedure.state(self.state).resets
 
     @property
     def review_is_fresh(self) -> bool:
@@ -128,7 +119,7 @@ class Session:
         never is.
         """
         recent = self.exchanges[-limit:] if limit else self.exchanges
-        if self.method.wire == "full":
+        if self.codec.one_message:
             template = environment().get_template("full_history.jinja")
             player = clean_utterance(utterance or "")
             text = template.render(exchanges=recent, player=player).strip()
@@ -144,18 +135,17 @@ class Session:
 
     def read(self, utterance: str) -> Reading:
         """What a player's line refers to now; worked out once for a line, cart and view."""
-        shown, catalogue = self._in_view(), self.world.catalogue
-        key = utterance, tuple(self.cart), shown, catalogue, self.linker
+        shown = self._in_view()
+        key = utterance, tuple(self.cart), shown, self.world.catalogue, self.linker
         if self._reading is None or self._reading[0] != key:
-            items = (self.world.find(name) for name in shown)
-            ids = tuple(item.item_id for item in items if item is not None)
-            view = View(catalogue, frozenset(self.cart), ids)
-            self._reading = key, self.linker.read(utterance, view)
+            self._reading = key, self.linker.read(utterance, self.world.view(self.cart, shown))
         return self._reading[1]
 
     def heard(self, utterance: str) -> str:
         """A player's line as the model reads it: cleaned, and linked where the method links."""
-        return linked_line(self.read(utterance)) if self.method.links else clean_utterance(utterance)
+        return (
+            linked_line(self.read(utterance)) if self.method.links else clean_utterance(utterance)
+        )
 
     def named(self, utterance: str, *, sure: bool = True) -> frozenset[str]:
         """Ids of the items that a line names beyond doubt; without `sure`, also may name."""
@@ -172,10 +162,9 @@ class Session:
             return tuple(self.world.by_id[i].item_name for i in self.cart)
         return self.shown
 
-    def record(self, utterance: str, answer: str) -> None:
+    def remember(self, utterance: str, answer: str) -> None:
         """Remember an exchange as later turns will see it; call before `settle`."""
-        said = neutralise_markup(answer)
-        self.exchanges.append(Exchange(self.note, self.heard(utterance), said))
+        self.record(self.note, self.heard(utterance), neutralise_markup(answer))
 
     def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
         """Move the ledger on to state `new`; a commit turns the cart into a sale."""
@@ -185,7 +174,7 @@ class Session:
         if state.clears:
             if state.needs_cart and self.cart:
                 price = total(self.world, self.cart) if sale_price is None else sale_price
-                self.sales.append(Sale(dict(self.cart), price))
+                self.sales = (*self.sales, Sale(dict(self.cart), price))
                 self.world = without_stock(self.world, self.cart)
             self.cart = {}
         if not self.cart:
@@ -235,32 +224,6 @@ def without_stock(world: World, sold: Cart) -> World:
 
 def answer_text(session: Session, proposal: Proposal, response: MerchantResponse) -> str:
     """An answer as later turns will see it, in the session's wire format."""
-    if session.method.wire == "compact":
-        return encode_compact(proposal, session.procedure)
-    return full_json(response, with_last=4 in session.method.elements)
-
-
-def full_json(response: MerchantResponse, with_last: bool = True) -> str:
-    """The papers' JSON of a finished answer, totals filled in (ASTP Listing 5).
-
-    `with_last` is off for methods without Element 4, which never see the field.
-    """
-    data: dict[str, object] = {}
-    if with_last:
-        data["last_trade_context"] = response.last_trade_context
-    data["context_reason"] = response.context_reason
-    data["context_type"] = response.context_type
-    details = response.context_details
-    if details is not None:
-        trade = details.model_dump(exclude_none=True)
-        for line in trade.get("items", []):
-            if "price" in line:
-                line["price"] = plain_number(line["price"])
-        for key in ("original_price", "sale_price"):
-            if key in trade:
-                trade[key] = plain_number(trade[key])
-        data["context_details"] = trade
-    data["npc_thoughts"] = response.npc_thoughts
-    data["npc_action"] = response.npc_action
-    data["npc_dialogue"] = response.npc_dialogue
-    return to_json(data)
+    if session.codec.states_totals:
+        return full_json(response, with_last=4 in session.method.elements)
+    return encode_compact(proposal, session.procedure)

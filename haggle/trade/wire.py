@@ -1,19 +1,35 @@
-"""The two wire formats of a turn and what both decode to.
+"""What a merchant may do in a turn, and the two formats it is written in.
 
-`full` is the JSON of the ASTP paper (Listing 5). `compact` is what small models speak: the
-decision first, the spoken line last, no number that code can compute.
+`full` is the JSON of the ASTP paper (Listing 5, `haggle.trade.papers`). `compact` is what small
+models speak: the decision first, the spoken line last, no number that code can compute. Each is a
+`Codec`; nothing outside them asks which one it is.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, Protocol
 
-from haggle.core.procedure import Payload, Procedure
+from haggle.core.codec import (
+    Choice,
+    Either,
+    Field,
+    Fields,
+    Items,
+    Label,
+    Null,
+    Part,
+    Phrase,
+    Row,
+    Spoken,
+    Value,
+    Whole,
+)
+from haggle.core.grammar import SPOKEN, Chars, OneOf, Times, joined, number, pattern
+from haggle.core.json_text import DecodeError, bounded_int, read_object, text_of, to_json
 from haggle.trade.formula import FORMULA, Formula
+from haggle.trade.procedure import Payload, Procedure
 
 WireName = Literal["compact", "full"]
 Share = Literal["all", "half"]
@@ -21,30 +37,25 @@ Quantity = int | Share
 Step = int | str  # what becomes of a line: a number, "+3", "-3", "+2*3", "x2", "all", "half"
 Bid = int | str | None
 UNLISTED = "?"
+UNLISTED_CHARACTERS = 60
 MAX_LINES = 12
 MAX_SHOWN = 8
-LIMIT = 1e15  # no amount or quantity goes beyond, whatever a model writes
-STEP_TEXT = re.compile(rf"[+-](?:[1-9]\d{{0,3}}|{FORMULA})|x[2-9]|all|half")
-BID_TEXT = re.compile(r"(?P<percent>\d{1,2})%|-(?P<off>\d{1,6})|(?P<each>\d{1,6}) each")
 
-
-class WireError(ValueError):
-    """The text is not an answer in this format; the message says why."""
-
-
-def _bounded(digits: str) -> float:
-    return max(-LIMIT, min(LIMIT, float(digits)))
-
-
-def _bounded_int(digits: str) -> int:
-    return int(digits) if len(digits) < 16 else int(_bounded(digits[:400]))
-
-
-def _refuse(constant: str) -> None:
-    raise WireError(f"{constant} is no number")
-
-
-_DECODER = json.JSONDecoder(parse_float=_bounded, parse_int=_bounded_int, parse_constant=_refuse)
+_SHARE = Label(("all", "half"))
+_BY = OneOf(
+    (
+        joined(Chars((("+", "+"), ("-", "-"))), OneOf((number(4), FORMULA))),
+        joined("x", Chars((("2", "9"),))),
+    ),
+    "by",
+)
+_OFFER = OneOf(
+    (joined(number(2), "%"), joined("-", number(6)), joined(number(6), " each")),
+    "offered",
+)
+QUANTITY = Either((Whole(4), _SHARE, Phrase(FORMULA)), "quantity")
+STEP = Either((Whole(4, zero=True), _SHARE, Phrase(FORMULA), Phrase(_BY)), "step")
+BID = Either((Null(), Whole(7), Phrase(_OFFER)), "bid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class StateShape:
 
 @dataclass(frozen=True, slots=True)
 class WireConstraint:
-    """All texts a guarded turn may produce, said abstractly; engines compile it to a grammar.
+    """The answers that are legal now, said abstractly; `tree` writes them in their format.
 
     `last` are the labels that may be reported, `states` the states that may be entered,
     `item_names` the inventory. Hashable, so that a compiled grammar can be kept per value.
@@ -75,6 +86,17 @@ class WireConstraint:
     item_names: tuple[str, ...]
     contexts: tuple[tuple[str, str], ...] = ()
     element4: bool = True
+
+    def tree(self) -> Value:
+        """All answers that may be given. Raises ValueError without a state or a last label."""
+        if not self.states or not self.last:
+            raise ValueError("a constraint needs at least one state and one last label")
+        return _tree(self)
+
+
+@lru_cache(maxsize=512)
+def _tree(constraint: WireConstraint) -> Value:
+    return codec(constraint.wire).tree(constraint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +123,88 @@ class Proposal:
     extras: dict[str, str] = field(default_factory=dict)
 
 
-def to_json(record: Any) -> str:
-    """JSON exactly as training, history and grammar have it: no spaces, no escapes but JSON's."""
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+class Codec(Protocol):
+    """A format of answers.
+
+    `states_totals`: the model itself writes items, totals and prices. `one_message`: the whole
+    dialogue is told to it in one message, with the stock as it is now. `length`: how many times as
+    long as a compact answer one may be.
+    """
+
+    @property
+    def states_totals(self) -> bool: ...
+
+    @property
+    def one_message(self) -> bool: ...
+
+    @property
+    def length(self) -> int: ...
+
+    def tree(self, constraint: WireConstraint) -> Value:
+        """The answers that a constraint allows."""
+        ...
+
+    def decode(self, text: str, procedure: Procedure) -> Proposal:
+        """The proposal that a text is. Raises DecodeError saying what is wrong with it."""
+        ...
+
+
+def codec(wire: WireName) -> Codec:
+    """The format called `wire`."""
+    if wire == "compact":
+        return Compact()
+    from haggle.trade.papers import Papers
+
+    return Papers()
+
+
+def decode(wire: WireName, text: str, procedure: Procedure) -> Proposal:
+    """Decode an answer in either format. Raises DecodeError."""
+    return codec(wire).decode(text, procedure)
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """The compact format: keys in the order last, state, payload, say."""
+
+    states_totals: bool = False
+    one_message: bool = False
+    length: int = 1
+
+    def tree(self, constraint: WireConstraint) -> Value:
+        """The answers that a constraint allows."""
+        names = constraint.item_names
+        answers = tuple(
+            (Field("state", Label((shape.name,))), *_payload(shape, names))
+            for shape in constraint.states
+        )
+        last = Field("last", Label(constraint.last))
+        return Fields((last, Choice(answers), Field("say", Spoken())))
+
+    def decode(self, text: str, procedure: Procedure) -> Proposal:
+        """Decode a compact answer."""
+        return decode_compact(text, procedure)
+
+
+def _payload(shape: StateShape, names: tuple[str, ...]) -> tuple[Part, ...]:
+    """What an answer carries between its state and its line."""
+    if shape.payload == "show":
+        shown = Items(Label(names, "item"), 1, MAX_SHOWN) if names else Items(Spoken(), 0, 0)
+        return (Field("show", shown),)
+    if shape.payload == "cart":
+        cart = Field("cart", _lines(names, QUANTITY, "line"))
+        change = Field("change", _lines(names, STEP, "changed"))
+        return (Choice(((cart,), (change,))),) if shape.may_change else (cart,)
+    cleared = Field("cart", Items(Spoken(), 0, 0))
+    offered = (Field("bid", BID),) if shape.payload == "bid" else ()
+    return (Choice(((), (cleared,))), *offered) if shape.may_clear else offered
+
+
+def _lines(names: tuple[str, ...], of: Value, rule: str) -> Items:
+    words = Times(SPOKEN, 1, UNLISTED_CHARACTERS)
+    unlisted = Phrase(joined(UNLISTED, words), joined(UNLISTED, Times(SPOKEN, 1, None)))
+    name = Either((Label(names, "item"), unlisted) if names else (unlisted,), "wanted")
+    return Items(Row((name, of)), 0, MAX_LINES, rule)
 
 
 def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
@@ -124,176 +225,82 @@ def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
 
 def _told(line: tuple[str, Step]) -> list[Step]:
     """A line of a cart or a change as it is written."""
-    name, number = line
-    return [name, number.told if isinstance(number, Formula) else number]
+    name, step = line
+    return [name, step.told if isinstance(step, Formula) else step]
 
 
-def _object(text: str) -> dict[str, Any]:
-    """The first JSON object in `text`; one cut off inside its last string is closed."""
-    start = text.find("{")
-    if start < 0:
-        raise WireError("no JSON object in the answer")
-    body = text[start:]
-    try:
-        data, _ = _DECODER.raw_decode(body)
-    except json.JSONDecodeError as error:
-        try:
-            data = _DECODER.decode(body.rstrip().rstrip("\\") + '"}')
-        except json.JSONDecodeError:
-            raise WireError(f"not JSON: {error.msg} at character {error.pos}") from None
-    if not isinstance(data, dict):
-        raise WireError("the answer is not a JSON object")
-    if "\\u" in body:  # half an emoji, escaped, is no text that can be written anywhere
-        return dict(json.loads(to_json(data).encode("utf-8", "replace")))
-    return data
-
-
-def is_strict_json(text: str) -> bool:
-    """Whether the whole text is one JSON object (the measure of valid JSON)."""
-    try:
-        return isinstance(_DECODER.decode(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _text(data: dict[str, Any], key: str, default: str | None = None) -> str:
-    value = data.get(key, default)
-    if not isinstance(value, str):
-        raise WireError(f"field {key!r} must be a string")
-    return value
-
-
-def _quantity(value: Any) -> Quantity:
+def quantity(value: Any) -> Quantity:
+    """A number of pieces as models write it. Raises DecodeError where it is none."""
     if value in ("all", "half"):
         return "all" if value == "all" else "half"
     if isinstance(value, str):
         formula = Formula.read(value.strip())
         if formula is not None:
             return formula
-        value = _bounded_int(value.strip()) if value.strip().isdecimal() else value
+        value = bounded_int(value.strip()) if value.strip().isdecimal() else value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise WireError(f"quantity {value!r} is no whole number")
+        raise DecodeError(f"quantity {value!r} is no whole number")
     return value
 
 
 def decode_compact(text: str, procedure: Procedure) -> Proposal:
-    """Decode a compact answer. Raises WireError saying what is wrong with it."""
-    data = _object(text)
+    """Decode a compact answer. Raises DecodeError saying what is wrong with it."""
+    data = read_object(text)
     unknown = set(data) - {"last", "state", "cart", "change", "bid", "show", "say"}
     if unknown:
-        raise WireError(f"unknown field {sorted(unknown)[0]!r}")
-    state = _text(data, "state")
-    if state not in procedure.states:
-        raise WireError(f"unknown state {state!r}")
-    payload = procedure.states[state].payload
-    carried: str | None = payload
-    if payload == "cart" and "change" in data and "cart" not in data:
-        carried = "change"
-    if carried in {"cart", "change", "show"} and not isinstance(data.get(carried), list):
-        raise WireError(f"state {state} needs the list {carried!r}")
-    cart = show = change = None
-    if carried == "change":
-        change = tuple(_change_line(line) for line in data["change"])
-    elif payload == "cart":
-        cart = tuple(_cart_line(line) for line in data["cart"])
-    elif data.get("cart") == [] and procedure.states[state].may_clear:
-        cart = ()
-    if payload == "show":
-        if not all(isinstance(name, str) for name in data["show"]):
-            raise WireError("field 'show' must list item names")
-        show = tuple(data["show"])
-    bid = data.get("bid") if payload == "bid" else None
+        raise DecodeError(f"unknown field {sorted(unknown)[0]!r}")
+    name = text_of(data, "state")
+    if name not in procedure.states:
+        raise DecodeError(f"unknown state {name!r}")
+    state = procedure.states[name]
+    fields: dict[str, Any] = {}
+    if state.payload == "cart":
+        key = "change" if "change" in data and "cart" not in data else "cart"
+        read = _step if key == "change" else quantity
+        fields[key] = tuple(_line(key, line, read) for line in _list(data, name, key))
+    elif data.get("cart") == [] and state.may_clear:
+        fields["cart"] = ()
+    if state.payload == "show":
+        fields["show"] = tuple(_list(data, name, "show"))
+        if not all(isinstance(item, str) for item in fields["show"]):
+            raise DecodeError("field 'show' must list item names")
+    if state.payload == "bid":
+        fields["bid"] = _bid(data.get("bid"))
+    return Proposal(last=text_of(data, "last", ""), state=name, say=text_of(data, "say"), **fields)
+
+
+def _list(data: dict[str, Any], state: str, key: str) -> list[Any]:
+    if not isinstance(data.get(key), list):
+        raise DecodeError(f"state {state} needs the list {key!r}")
+    found: list[Any] = data[key]
+    return found
+
+
+def _line(key: str, line: Any, read: Any) -> tuple[str, Any]:
+    if not (isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)):
+        what = "what becomes of it" if key == "change" else "quantity"
+        raise DecodeError(f"{key} line {line!r} is not [item name, {what}]")
+    return line[0], read(line[1])
+
+
+def _step(value: Any) -> Step:
+    if isinstance(value, str) and pattern(_BY).fullmatch(value):
+        return value
+    return quantity(value)
+
+
+def is_bid(text: str) -> bool:
+    """Whether a text is a bid: `10%` or `-30` less, `30 each`."""
+    return pattern(_OFFER).fullmatch(text) is not None
+
+
+def _bid(bid: Any) -> Bid:
     if isinstance(bid, float):
         bid = round(bid)
-    if isinstance(bid, str) and not BID_TEXT.fullmatch(bid):
-        raise WireError(f"bid {bid!r} is none of: number, 'N%', '-N', 'N each', null")
+    if isinstance(bid, str) and not is_bid(bid):
+        raise DecodeError(f"bid {bid!r} is none of: number, 'N%', '-N', 'N each', null")
     if not isinstance(bid, int | str | None) or isinstance(bid, bool):
-        raise WireError(f"bid {bid!r} is no number")
-    return Proposal(
-        last=_text(data, "last", ""), state=state, say=_text(data, "say"),
-        cart=cart, change=change, show=show, bid=bid,
-    )  # fmt: skip
-
-
-def _change_line(line: Any) -> tuple[str, Step]:
-    if not (isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)):
-        raise WireError(f"change {line!r} is not [item name, what becomes of it]")
-    name, step = line
-    if isinstance(step, str) and STEP_TEXT.fullmatch(step):
-        return name, step
-    return name, _quantity(step)
-
-
-def _cart_line(line: Any) -> tuple[str, Quantity]:
-    if not (isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)):
-        raise WireError(f"cart line {line!r} is not [item name, quantity]")
-    return line[0], _quantity(line[1])
-
-
-def decode_full(text: str, procedure: Procedure) -> Proposal:
-    """Decode the papers' JSON (ASTP Listing 5). Raises WireError saying what is wrong."""
-    data = _object(text)
-    details = data.get("context_details")
-    kind = _text(data, "context_type")
-    label = kind
-    if kind == "TRADE":
-        if not isinstance(details, dict):
-            raise WireError("context_type TRADE needs the object 'context_details'")
-        label = _text(details, "context_subtype")
-    state = procedure.alias("sibp", label)
-    if state not in procedure.states or procedure.states[state].context != procedure.alias(
-        "sibp", kind
-    ):
-        raise WireError(f"unknown state {label!r} in context_type {kind!r}")
-    extras = {
-        key: data[key]
-        for key in ("context_reason", "npc_thoughts", "npc_action")
-        if isinstance(data.get(key), str)
-    }
-    base = Proposal(
-        last=procedure.alias("sibp", _text(data, "last_trade_context", "")),
-        state=state, say=_text(data, "npc_dialogue"), extras=extras,
-    )  # fmt: skip
-    if kind != "TRADE":
-        return base
-    assert isinstance(details, dict)
-    items = details.get("items", [])
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise WireError("field 'items' must be a list of objects")
-    lines = tuple((_text(i, "item_name", ""), _quantity(i.get("quantity", 1))) for i in items)
-    prices = tuple(_number(i.get("price")) for i in items)
-    shown = procedure.states[state].payload == "show"
-    return Proposal(
-        last=base.last, state=state, say=base.say, extras=extras,
-        show=tuple(name for name, _ in lines) if shown else None,
-        cart=None if shown else lines,
-        stated_original=_stated(details.get("original_price")),
-        stated_sale=_stated(details.get("sale_price")),
-        unit_prices=prices,
-    )  # fmt: skip
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value)
-
-
-def _stated(value: Any) -> float | str | None:
-    if isinstance(value, str):
-        try:
-            number = float(value.replace(",", ""))
-        except ValueError:
-            return value
-        return number if math.isfinite(number) else None
-    return _number(value)
-
-
-def decode(wire: WireName, text: str, procedure: Procedure) -> Proposal:
-    """Decode an answer in either format. Raises WireError."""
-    try:
-        return (decode_compact if wire == "compact" else decode_full)(text, procedure)
-    except RecursionError:
-        raise WireError("nested too deeply") from None
+        raise DecodeError(f"bid {bid!r} is no number")
+    return bid

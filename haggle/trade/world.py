@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from functools import cached_property, lru_cache
 from typing import Annotated, Literal
 
@@ -11,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.config import Record
-from haggle.language.reading import Catalogue, Thing
+from haggle.language.reading import Catalogue, Thing, View
 
 Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
@@ -128,6 +129,13 @@ class World(Record):
             for item in self.items
         )
         return Catalogue(tuple(things), self.currency)
+
+    def view(self, cart: Collection[str] = (), shown: Iterable[str] = ()) -> View:
+        """What a player's words may refer to: `cart` holds item ids, `shown` the names in view, in
+        order."""
+        items = map(self.find, shown)
+        in_view = tuple(item.item_id for item in items if item is not None)
+        return View(self.catalogue, frozenset(cart), in_view)
 
     def find(self, name: str) -> Item | None:
         """The item of that name, ignoring case, spaces and punctuation; None when unknown."""

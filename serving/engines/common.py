@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from haggle.core.chat_template import CHATML, Family, render, tokenizer_family
+from haggle.core.codec import matches, may_begin
 from haggle.core.engine import GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.trade.wire import to_json
-from serving.grammar import matches
 
 CHATML_MARK = "<|"
 
@@ -72,12 +71,7 @@ def keeps_constraint(
         return True
     if finish_reason != "length":
         return False
-    if constraint.wire == "full":
-        return text.lstrip()[:1] in {"{", ""}
-    heads = [f'{{"last":{to_json(last)},"state":' for last in constraint.last]
-    return matches(constraint, text + '"}', bounded=bounded) or any(
-        text.startswith(head) or head.startswith(text) for head in heads
-    )
+    return may_begin(constraint, text)
 
 
 def check_output(

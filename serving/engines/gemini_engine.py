@@ -8,6 +8,7 @@ from typing import Any
 from google import genai
 from google.genai import errors, types
 
+from haggle.core.codec import to_schema
 from haggle.core.engine import GenerationRequest
 from serving.engines.accounting import Reply
 from serving.engines.config import EngineConfig
@@ -18,7 +19,6 @@ from serving.engines.remote import (
     retry_after,
     transport_errors,
 )
-from serving.response_schema import response_schema
 
 BAD_KEY = "API_KEY_INVALID"
 TRUNCATED = "MAX_TOKENS"
@@ -69,7 +69,7 @@ class GeminiEngine(RemoteEngine):
         if request.constraint is not None and service.structured != "none":
             config["response_mime_type"] = "application/json"
             if service.structured == "json_schema":
-                config["response_json_schema"] = response_schema(request.constraint)
+                config["response_json_schema"] = to_schema(request.constraint)
         return {"model": self.model, "contents": contents, "config": config}
 
     def _ask(self, body: dict[str, Any]) -> Reply:

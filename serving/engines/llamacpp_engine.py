@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from haggle.core.chat_template import FAMILIES, Family, family_of
+from haggle.core.codec import ActionSpec, is_regular, to_gbnf, to_lark, to_schema
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.trade.wire import WireConstraint
 from haggle.weights.models import check_gguf, resolve_base
 from serving.engines.common import (
     CHATML_MARK,
@@ -28,7 +28,6 @@ from serving.engines.common import (
     safe_messages,
 )
 from serving.engines.config import EngineConfig
-from serving.grammar import to_gbnf, to_json_schema, to_lark
 
 log = logging.getLogger(__name__)
 
@@ -235,12 +234,12 @@ class _Answer:
         )
 
 
-def grammar_fields(constraint: WireConstraint, notation: Notation) -> dict[str, Any]:
+def grammar_fields(constraint: ActionSpec, notation: Notation) -> dict[str, Any]:
     """The fields of a request that make llama.cpp keep to a constraint."""
     if notation == "llguidance":
         return {"grammar": LLGUIDANCE + to_lark(constraint)}
-    if constraint.wire == "full":
-        return {"json_schema": to_json_schema(constraint)}
+    if not is_regular(constraint):
+        return {"json_schema": to_schema(constraint)}
     return {"grammar": to_gbnf(constraint)}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import openai
 
+from haggle.core.codec import to_schema
 from haggle.core.engine import GenerationRequest
 from haggle.core.errors import HaggleError
 from serving.engines.accounting import Reply
@@ -21,7 +22,6 @@ from serving.engines.remote import (
     retry_after,
     transport_errors,
 )
-from serving.response_schema import response_schema
 
 SCHEMA_NAME = "answer"
 NO_KEY = "none"  # servers without keys still get a header; the client insists on one
@@ -68,7 +68,7 @@ class OpenAIEngine(RemoteEngine):
             schema = {
                 "name": SCHEMA_NAME,
                 "strict": service.strict,
-                "schema": response_schema(request.constraint),
+                "schema": to_schema(request.constraint),
             }
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         body = {field: value for field, value in body.items() if field not in service.omit}

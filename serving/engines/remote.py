@@ -22,13 +22,13 @@ from typing import Any, TypeVar
 
 import tenacity
 
+from haggle.core.codec import fits
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from serving.engines.accounting import Account, ApiUsage, Reply
 from serving.engines.common import read_key
 from serving.engines.config import EngineConfig, RemoteOptions
 from serving.engines.request_cache import RequestCache, request_key
-from serving.response_schema import fits
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -24,14 +24,13 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
+from haggle.core.codec import CACHED, ActionSpec, to_lark
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.trade.wire import WireConstraint
 from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
-from serving.grammar import CACHED, to_lark
 
 ANYTHING = "start: /(?s:.*)/\n"
 
@@ -101,7 +100,7 @@ class TransformersEngine:
         self._matcher.cache_clear()
         del self._model, self._outlines, self._backend
 
-    def _compile(self, constraint: WireConstraint | None) -> Any:
+    def _compile(self, constraint: ActionSpec | None) -> Any:
         """A matcher to copy per answer; copies share what the automaton has learnt so far."""
         from llguidance import LLMatcher
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from haggle.core.codec import ActionSpec, is_regular, to_gbnf, to_lark, to_regex, to_schema
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.trade.wire import WireConstraint
 from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
-from serving.grammar import to_gbnf, to_json_schema, to_lark, to_regex
 
 # vLLM caches prefixes by adapter name and keeps weights by number: a name has one number for ever.
 _ADAPTER_NUMBERS: dict[str, int] = {}
@@ -163,7 +162,7 @@ class VllmEngine:
         )
 
 
-def structured_fields(constraint: WireConstraint, backend: str) -> dict[str, Any]:
+def structured_fields(constraint: ActionSpec, backend: str) -> dict[str, Any]:
     """A constraint in the form a structured-output backend of vLLM takes.
 
     Outlines builds the whole automaton beforehand, for every token of the vocabulary: with
@@ -171,8 +170,8 @@ def structured_fields(constraint: WireConstraint, backend: str) -> dict[str, Any
     """
     if backend == "guidance":
         return {"grammar": to_lark(constraint)}
-    if constraint.wire == "full":
-        return {"json": to_json_schema(constraint, bounded=False)}
+    if not is_regular(constraint):
+        return {"json": to_schema(constraint, bounded=False)}
     if backend == "outlines":
         return {"regex": to_regex(constraint, bounded=False)}
     return {"grammar": to_gbnf(constraint)}

@@ -17,10 +17,10 @@ from data_gen.worlds import shop_of
 from haggle.core.engine import Generation
 from haggle.trade.ledger import total as total_price
 from haggle.trade.resolve import resolve
-from haggle.trade.scripted import NullEngine
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal, encode_compact
 from haggle.trade.world_io import named_world
+from serving.engines.scripted import ScriptedEngine
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def full(session: Session, state: str, say: str, cart: dict[str, int], sale: flo
 
 
 def accepted(session: Session, answer: str, player: str) -> Proposal:
-    teacher = LlmTeacher(TeacherConfig(engine="model", method="astp"), NullEngine())
+    teacher = LlmTeacher(TeacherConfig(engine="model", method="astp"), ScriptedEngine(["{}"]))
     view = teacher.view(session)
     view.last, view.state, view.cart = session.last, session.state, dict(session.cart)
     view.sale_price = session.sale_price
@@ -203,7 +203,9 @@ def test_a_full_answer_is_taken_at_its_word_and_checked(
 
 def held_to(session: Session, oracle: Proposal, answer: Proposal) -> str:
     """Why a compact answer is refused where the oracle would give another; `ok` when it is not."""
-    teacher = LlmTeacher(TeacherConfig(engine="model", method="astp-compact"), NullEngine())
+    teacher = LlmTeacher(
+        TeacherConfig(engine="model", method="astp-compact"), ScriptedEngine(["{}"])
+    )
     view = teacher.view(session)
     view.last, view.state, view.cart = session.last, session.state, dict(session.cart)
     view.sale_price = session.sale_price

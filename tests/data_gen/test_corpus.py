@@ -16,7 +16,7 @@ from data_gen import corpus_io
 from data_gen.corpus_io import CORPUS, CorpusFile, corpus_rows, corpus_worlds
 from haggle.core.config import ROOT, load_config
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS
 from haggle.trade.wire import decode_compact
 

@@ -29,10 +29,11 @@ from data_gen.generate import (
 from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
 from data_gen.worlds import split_genres
 from haggle.core.config import CONFIGS, ROOT
-from haggle.core.dataset import dataset_files, iter_rows
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps, read_json, read_jsonl
-from haggle.language.typed import clean_utterance, without_marks
+from haggle.core.text import clean_utterance
+from haggle.dataset import dataset_files, iter_rows
+from haggle.language.reading import without_marks
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 
@@ -296,9 +297,9 @@ def test_the_smallest_and_the_largest_shops_trade(items, recommendation):
 def test_a_dialogue_the_checks_object_to_is_drawn_anew_and_counted(whole, tmp_path, monkeypatch):
     play = sources.play_oracle
 
-    def spoilt(started, merchant):
+    def spoilt(started):
         """As the real one, but the first draw of dialogue 5 is wrong."""
-        dialogue = play(started, merchant)
+        dialogue = play(started)
         if dialogue.id.startswith("train-5-") and not spoils:
             spoils.append(dialogue.id)
             turn = dialogue.turns[0].model_copy(update={"failed": ["price"], "act": "greet"})

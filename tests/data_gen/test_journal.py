@@ -23,8 +23,8 @@ from data_gen.language.phrasebook import Split
 from data_gen.sources import ScriptedSource
 from data_gen.teachers.config import TeacherConfig
 from haggle.core.config import ROOT
-from haggle.core.dataset import iter_rows
 from haggle.core.errors import HaggleError
+from haggle.dataset import iter_rows
 
 SLOW = DataConfig(train=9, test=0, seed=5, shard=6, teacher=TeacherConfig(engine="llamacpp"))
 

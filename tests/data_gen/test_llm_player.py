@@ -17,10 +17,11 @@ from data_gen.teachers.source import LlmSource
 from haggle.core.config import parse
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.core.json_text import to_json
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS, TurnRecord
 from haggle.trade.session import Session
-from haggle.trade.wire import Proposal, encode_compact, to_json
+from haggle.trade.wire import Proposal, encode_compact
 from haggle.trade.world_io import named_world
 
 PROCEDURE = load_procedure()
@@ -52,14 +53,14 @@ def merchant(*states: str) -> Model:
     def answer(request: GenerationRequest) -> str:
         rounds = len(request.messages) // 2 - 1
         state = states[min(rounds, len(states) - 1)]
-        assert request.constraint is not None
-        names = request.constraint.item_names
+        constraint: Any = request.constraint
+        names = constraint.item_names
         says = {
             "OFFER_SELL": "That is __PRICE__ gold.",
             "FINAL_CHECK": "__CART__ for __PRICE__, then?",
         }
         proposal = Proposal(
-            request.constraint.last[0],
+            constraint.last[0],
             state,
             says.get(state, "As you like."),
             cart=((names[0], 1),) if state == "OFFER_SELL" else None,

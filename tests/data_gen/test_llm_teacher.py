@@ -19,11 +19,11 @@ from data_gen.teachers.llm import write
 from data_gen.teachers.report import readable
 from data_gen.teachers.source import LlmSource
 from haggle.core.config import CONFIGS, parse
-from haggle.core.dataset import iter_rows
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
-from haggle.trade.session import full_json
+from haggle.dataset import iter_rows
+from haggle.trade.papers import full_json
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
 
 PROCEDURE = load_procedure()
@@ -238,8 +238,7 @@ def test_a_third_attempt_is_shown_the_last_rejected_answer_only():
 
 def test_only_trust_lets_a_teacher_differ_from_the_oracle():
     def small_talk(request: GenerationRequest) -> str:
-        constraint = request.constraint
-        assert constraint is not None
+        constraint: Any = request.constraint
         return json.dumps({"last": constraint.last[0], "state": "CASUAL", "say": "Nice weather."})
 
     held, trusted = (

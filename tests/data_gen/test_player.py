@@ -15,12 +15,12 @@ from data_gen.play import play_oracle, start_play
 from data_gen.players.scripted import MAX_ROUNDS
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import sample_shop, shop_of
+from haggle.core.agent import complete
 from haggle.core.engine import Generation
-from haggle.core.procedure import load_procedure
-from haggle.trade.merchant import Merchant
+from haggle.trade.merchant import TRADE
 from haggle.trade.methods import get_method
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS, Dialogue
-from haggle.trade.scripted import NullEngine
 from haggle.trade.session import Session
 from haggle.trade.wire import decode_compact
 from haggle.trade.world_io import named_world
@@ -100,8 +100,7 @@ def open_play(seed: int, split: str = "test", scenario: str = "specific_items"):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_seed_fixes_the_whole_player(scenario):
-    merchant = Merchant(NullEngine(), "state")
-    one, two = (play_oracle(open_play(7, scenario=scenario), merchant) for _ in range(2))
+    one, two = (play_oracle(open_play(7, scenario=scenario)) for _ in range(2))
     assert one == two
     assert len({open_play(seed, scenario=scenario).next_line() for seed in range(20)}) > 15
 
@@ -109,10 +108,10 @@ def test_the_seed_fixes_the_whole_player(scenario):
 def test_a_player_answers_to_what_the_merchant_did_not_to_a_script():
     def played(answer: str) -> list[str]:
         play, lines = open_play(3), []
-        merchant = Merchant(NullEngine(), "off")
         while (line := play.next_line()) is not None:
             lines.append(line)
-            play.add(merchant.complete(play.session, line, Generation(answer)), play.goal())
+            turn = complete(TRADE, play.session, line, Generation(answer), "off")
+            play.add(turn, play.goal())
         return lines
 
     silent = played("garbage")
@@ -202,7 +201,7 @@ def test_a_shop_bought_empty_does_not_stop_the_generator():
 
 def test_a_given_world_is_a_shop_too():
     play = start_play(shop_of(named_world("trench_outfitter")), "specific_items", 1, "test", METHOD)
-    dialogue = play_oracle(play, Merchant(NullEngine(), "state"))
+    dialogue = play_oracle(play)
     assert dialogue.world == "trench_outfitter" and all(not t.failed for t in dialogue.turns)
 
 

@@ -33,8 +33,8 @@ from data_gen.dataset.preferences import (
 from data_gen.dataset.replayed import generated, moments
 from data_gen.generate import generate
 from haggle.core.config import CONFIGS, ROOT
-from haggle.core.dataset import dataset_files, iter_rows
 from haggle.core.errors import HaggleError
+from haggle.dataset import dataset_files, iter_rows
 
 SMALL = PreferenceConfig(train=24, test=0, seed=1, data=DataConfig(seed=5, items=(4, 9)))
 

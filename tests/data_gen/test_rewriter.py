@@ -16,7 +16,7 @@ from data_gen.teachers.source import LlmSource
 from haggle.core.config import parse
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
 
 PROCEDURE = load_procedure()

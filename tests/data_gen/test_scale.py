@@ -22,9 +22,9 @@ from data_gen.dataset.shards import Job, plan
 from data_gen.generate import DataConfig, generate
 from data_gen.teachers.config import TeacherConfig
 from haggle.core.config import ROOT
-from haggle.core.dataset import dataset_files
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json
+from haggle.dataset import dataset_files
 
 SLOW = DataConfig(train=9, test=0, seed=5, shard=6, teacher=TeacherConfig(engine="llamacpp"))
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")

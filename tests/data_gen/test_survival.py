@@ -12,7 +12,7 @@ from data_gen.teachers.asking import Rejected
 from data_gen.teachers.reading import Reader, bare_line, numbers
 from data_gen.teachers.survival import check_merchant, check_player
 from data_gen.worlds import shop_of
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.world_io import named_world
 
 PROCEDURE = load_procedure()

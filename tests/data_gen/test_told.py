@@ -10,7 +10,7 @@ import pytest
 from data_gen.config import DataConfig, check
 from data_gen.players.speaker import reordered
 from data_gen.sources import make_dialogue
-from data_gen.teachers.llm import fork, write
+from data_gen.teachers.llm import write
 from haggle.core.errors import HaggleError
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Proposal
@@ -112,7 +112,7 @@ def test_a_rephrased_line_is_answered_as_its_act_is():
     line = "let the number of axes become what it is, and that again"
     steps = {}
     for known in (act, None):
-        twin = fork(session)
+        twin = session.branch()
         write(twin, line, proposal, known)
         steps[known] = json.loads(twin.exchanges[-1].answer)["change"]
         assert twin.cart == {axe.item_id: 8}

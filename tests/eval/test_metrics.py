@@ -17,7 +17,8 @@ from eval.metrics import (
     summarize,
     transition_counts,
 )
-from haggle.trade.records import Dialogue, TurnRecord, Usage
+from haggle.core.turn import Usage
+from haggle.trade.records import Dialogue, TurnRecord
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 
 ITEM = ItemLine(item_id="axe", item_name="Sharp Axe", quantity=1, price=130)

@@ -14,7 +14,7 @@ from eval.own_mistakes import make_own_pairs
 from eval.turns import run_turns, turns_of
 from haggle.cli import app
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
 from training.pairs import read_pairs
 

@@ -7,8 +7,8 @@ import yaml
 
 from eval.reference import FILE, load_reference, published, published_transitions
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
 from haggle.trade.methods import METHODS
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS
 
 

@@ -10,7 +10,7 @@ import pytest
 from data_gen.corpus_io import corpus_rows
 from eval.turns import run_turns, sample_turns, turns_of
 from haggle.core.errors import HaggleError
-from haggle.trade.session import MAX_EXCHANGES, Exchange, Session
+from haggle.trade.session import MAX_EXCHANGES, Session
 from haggle.trade.world_io import named_world
 
 
@@ -72,7 +72,7 @@ def test_of_a_long_dialogue_the_oldest_rounds_are_left_out_as_in_serving(tmp_pat
         assert [text.rpartition(" ")[2] for text in asked[1::2]] == [
             message.content.rpartition(" ")[2] for message in sent[1::2]
         ]
-        session.exchanges.append(Exchange("cart []", turn["player"], talk))
+        session.record("cart []", turn["player"], talk)
 
 
 def test_wrong_answers_are_counted(memory, dataset, tmp_path):

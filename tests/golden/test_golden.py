@@ -20,16 +20,15 @@ from data_gen.config import DataConfig
 from data_gen.corpus_io import CORPUS, corpus_rows
 from data_gen.sources import make_dialogue, to_row
 from eval.cases import Case, load_cases
+from haggle.core.codec import fits, matches
 from haggle.core.engine import Generation
+from haggle.core.json_text import to_json
 from haggle.trade.merchant import GUARDS, Guard, Merchant, constraint_for
 from haggle.trade.methods import get_method
 from haggle.trade.replay import replay
 from haggle.trade.session import Session
-from haggle.trade.wire import to_json
 from haggle.trade.world_io import load_worlds
 from serving.engines.scripted import ScriptedEngine
-from serving.grammar import matches
-from serving.response_schema import fits
 
 FILE = Path(__file__).with_name("golden.json")
 BENCHMARKS = Path(__file__).parents[2] / "eval" / "benchmarks"
@@ -40,7 +39,7 @@ VOICES = 8  # corpus files, evenly spread
 
 def digest(value: Any) -> str:
     """A short fingerprint of anything JSON can hold."""
-    return sha256(to_json(value).encode()).hexdigest()[:12]
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def raw_texts(session: Session) -> list[str]:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from haggle.core.engine import Generation
+from haggle.core.json_text import to_json
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord
-from haggle.trade.scripted import NullEngine
 from haggle.trade.session import Session
-from haggle.trade.wire import to_json
 from haggle.trade.world import Haggling, Item, MerchantInfo, World
+from serving.engines.scripted import ScriptedEngine
 
 
 class Visit:
@@ -22,7 +22,7 @@ class Visit:
 
     def __init__(self, world: World, guard: Guard, method: str) -> None:
         self.session = Session(world, method=get_method(method))
-        self.merchant = Merchant(NullEngine(), guard)
+        self.merchant = Merchant(ScriptedEngine(["{}"]), guard)
 
     def text(self, text: str, player: str = "hello") -> TurnRecord:
         """A round in which the model writes exactly `text`."""

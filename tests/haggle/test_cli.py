@@ -17,8 +17,8 @@ import pytest
 
 from haggle import cli
 from haggle.core.config import ROOT, named_config
-from haggle.core.dataset import iter_rows
 from haggle.core.storage import dumps, read_json, read_jsonl
+from haggle.dataset import iter_rows
 
 COMMANDS = (
     "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",

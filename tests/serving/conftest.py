@@ -14,7 +14,7 @@ import pytest
 
 from haggle.core.engine import GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import StateShape, WireConstraint
 from haggle.weights.models import BaseModel, resolve_base
 from serving.engines import EngineConfig, load_engine

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from haggle.core.json_text import to_json
 from haggle.trade.merchant import Guard
 from haggle.trade.session import Session
-from haggle.trade.wire import to_json
 from haggle.trade.world import Item, MerchantInfo, Situation, World
 from serving.chat import chat, shop_table, spoken_pieces
 from serving.engines.scripted import ScriptedEngine

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from haggle.core.codec import matches
 from haggle.core.config import CONFIGS, load_config
 from haggle.core.engine import Engine, Generation
 from haggle.core.errors import HaggleError
@@ -15,7 +16,6 @@ from serving.engines import EngineConfig, load_engine, read_engine_config
 from serving.engines.common import check_output, keeps_constraint, safe_messages
 from serving.engines.config import ENGINES, physical_cores
 from serving.engines.scripted import ScriptedEngine
-from serving.grammar import matches
 
 SHIPPED = sorted((CONFIGS / "serve").glob("*.yaml"))
 
@@ -121,7 +121,7 @@ def test_physical_cores_is_a_usable_number():
 
 
 def test_grammars_are_kept_per_constraint(constrain):
-    from serving.grammar import to_regex
+    from haggle.core.codec import to_regex
 
     to_regex.cache_clear()
     for _ in range(3):

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from haggle.core.codec import to_schema
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from serving.engines import EngineConfig, load_engine, read_engine_config
-from serving.response_schema import response_schema
 
 pytest.importorskip("google.genai")
 pytest.importorskip("tenacity")
@@ -93,7 +93,7 @@ def test_a_request_has_the_services_form(service, gemini, ask, constrain):
         "temperature": 0.7,
         "seed": 5,
         "responseMimeType": "application/json",
-        "responseJsonSchema": response_schema(constraint),
+        "responseJsonSchema": to_schema(constraint),
     }
 
 

@@ -12,8 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haggle.core.procedure import load_procedure
+from haggle.core.codec import matches, to_gbnf, to_lark, to_regex, to_schema
+from haggle.core.grammar import pattern
+from haggle.core.json_text import to_json
 from haggle.trade.formula import FORMULA, Formula
+from haggle.trade.papers import decode_full
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import (
     MAX_LINES,
     MAX_SHOWN,
@@ -21,11 +25,8 @@ from haggle.trade.wire import (
     StateShape,
     WireConstraint,
     decode_compact,
-    decode_full,
     encode_compact,
-    to_json,
 )
-from serving.grammar import matches, to_gbnf, to_json_schema, to_lark, to_regex
 
 PROCEDURE = load_procedure()
 FREE = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters='"\\'), min_size=1)
@@ -56,7 +57,7 @@ def turns(draw: st.DrawFn) -> tuple[WireConstraint, Proposal]:
     elif payload == "cart":
         wanted = listed | FREE.filter(lambda t: len(t) <= 60).map("?".__add__)
         quantity = st.integers(1, 9999) | st.sampled_from(["all", "half"])
-        quantity |= st.from_regex(FORMULA, fullmatch=True).map(Formula)
+        quantity |= st.from_regex(pattern(FORMULA), fullmatch=True).map(Formula)
         steps = quantity | st.sampled_from(
             [0, "+1", "-12", "+9999", "+3*4", "-99*9", "+2*5+1", "-2+3+4", "x2", "x9"]
         )
@@ -301,7 +302,7 @@ def test_every_backend_reads_the_schema(constrain):
     constraint = constrain(*LEGAL, wire="full")
     assert accepted("lark", to_lark(constraint), to_json(TRADE))
     core = pytest.importorskip("outlines_core.json_schema")
-    pattern = core.build_regex_from_schema(json.dumps(to_json_schema(constraint)))
+    pattern = core.build_regex_from_schema(json.dumps(to_schema(constraint)))
     assert re.fullmatch(pattern, to_json(TRADE))
     assert re.fullmatch(pattern, to_json(CASUAL))
     assert not re.fullmatch(pattern, to_json(TRADE | {"context_type": "CASUAL"}))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from haggle.core.codec import matches
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
 from serving.engines.common import prompt_text
 from serving.engines.llamacpp_engine import LlamaCppEngine, chat_template
-from serving.grammar import matches
 
 # Not imported here: `load_engine` sets how its threads wait before it does.
 pytestmark = [

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
+from haggle.core.codec import fits, to_schema
 from haggle.core.config import ROOT
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
-from serving.grammar import to_json_schema
-from serving.response_schema import fits, response_schema
 
 pytest.importorskip("openai")
 pytest.importorskip("tenacity")
@@ -55,9 +54,9 @@ def test_a_constraint_is_sent_as_a_json_schema(service, completion, remote, ask,
     sent = service.heard[0].body["response_format"]
     assert sent["type"] == "json_schema"
     assert sent["json_schema"]["strict"] is True
-    assert sent["json_schema"]["schema"] == response_schema(constraint)
+    assert sent["json_schema"]["schema"] == to_schema(constraint)
     if wire == "full":
-        assert sent["json_schema"]["schema"] == to_json_schema(constraint)
+        assert sent["json_schema"]["schema"] == to_schema(constraint)
 
 
 def test_what_a_service_does_not_know_is_not_sent(service, completion, remote, ask, constrain):

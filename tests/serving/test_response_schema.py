@@ -7,9 +7,8 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from haggle.trade.wire import to_json
-from serving.grammar import matches
-from serving.response_schema import fits, response_schema
+from haggle.core.codec import fits, matches, to_schema
+from haggle.core.json_text import to_json
 
 CARTS = [
     [],
@@ -81,7 +80,7 @@ def test_what_is_no_json_breaks_it_too(constrain):
 @pytest.mark.parametrize("wire", ["compact", "full"])
 @pytest.mark.parametrize("names", [(), ("Copper Kettle",)])
 def test_a_schema_is_valid_closed_and_requires_every_key_in_order(constrain, wire, names):
-    schema = response_schema(constrain(wire=wire, item_names=names))
+    schema = to_schema(constrain(wire=wire, item_names=names))
     Draft202012Validator.check_schema(schema)
     for answer in schema["anyOf"]:
         assert answer["required"] == list(answer["properties"])
@@ -89,25 +88,23 @@ def test_a_schema_is_valid_closed_and_requires_every_key_in_order(constrain, wir
 
 
 def test_one_state_needs_no_alternatives(constrain):
-    assert response_schema(constrain("FINAL_CHECK"))["type"] == "object"
+    assert to_schema(constrain("FINAL_CHECK"))["type"] == "object"
 
 
 def test_an_empty_constraint_is_refused(constrain):
     with pytest.raises(ValueError, match="at least one state"):
-        response_schema(constrain(states=()))
+        to_schema(constrain(states=()))
 
 
 @pytest.mark.parametrize("wire", ["compact", "full"])
 def test_llama_cpp_can_compile_the_schema(constrain, wire):
     xllamacpp = pytest.importorskip("xllamacpp")
-    assert xllamacpp.json_schema_to_grammar(response_schema(constrain(wire=wire)))
+    assert xllamacpp.json_schema_to_grammar(to_schema(constrain(wire=wire)))
 
 
 def test_llguidance_can_compile_the_schema(constrain):
     llguidance = pytest.importorskip("llguidance")
     for wire in ("compact", "full"):
-        grammar = llguidance.LLMatcher.grammar_from_json_schema(
-            response_schema(constrain(wire=wire))
-        )
+        grammar = llguidance.LLMatcher.grammar_from_json_schema(to_schema(constrain(wire=wire)))
         error = llguidance.LLMatcher.validate_grammar(grammar)
         assert not error

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from haggle.core.codec import matches
 from haggle.core.engine import GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
-from serving.grammar import matches
 
 # Not imported here: `load_engine` sets how PyTorch's threads wait before it does.
 pytestmark = [

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
+from haggle.core.codec import matches
 from haggle.core.config import ROOT
 from haggle.core.engine import GenerationRequest, Message
-from haggle.core.procedure import load_procedure
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import StateShape, WireConstraint
 from haggle.weights.models import BaseModel
-from serving.grammar import matches
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm]
 

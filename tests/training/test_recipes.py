@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from haggle.core.config import CONFIGS
-from haggle.core.dataset import iter_rows
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import load_procedure
+from haggle.dataset import iter_rows
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact, encode_compact
 from haggle.weights.models import KNOWN, resolve_base
 from training import quantization

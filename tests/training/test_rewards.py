@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from haggle.core.errors import HaggleError
-from haggle.trade.wire import WireError
+from haggle.core.json_text import DecodeError
 from training.config import GrpoConfig, load_train_config
 from training.rewards import REWARDS, RewardWeights, reward_functions, rewards, total
 
@@ -185,7 +185,7 @@ def test_trl_gets_one_named_function_for_each_reward() -> None:
 
 
 def test_a_right_answer_that_cannot_be_read_is_an_error() -> None:
-    with pytest.raises(WireError):
+    with pytest.raises(DecodeError):
         rewards(OFFER, "nonsense")
 
 

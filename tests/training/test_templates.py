@@ -28,9 +28,9 @@ from haggle.core.chat_template import (
     tokenizer_family,
     training_template,
 )
-from haggle.core.dataset import iter_rows
 from haggle.core.engine import GenerationRequest, Message
 from haggle.core.errors import HaggleError
+from haggle.dataset import iter_rows
 from haggle.weights.models import resolve_base
 from training.architectures import tiny_tokenizer
 from training.data import tokenize
@@ -144,9 +144,9 @@ def test_the_text_trained_on_is_what_the_engines_send(tokenizer: Any, family: Fa
 
 
 def test_answers_of_the_data_are_what_the_grammar_admits() -> None:
-    from haggle.core.procedure import load_procedure
+    from haggle.core.codec import matches
+    from haggle.trade.procedure import load_procedure
     from haggle.trade.wire import StateShape, WireConstraint
-    from serving.grammar import matches
 
     procedure = load_procedure()
     states = {name: procedure.state(name) for name in procedure.states}

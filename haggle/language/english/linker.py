@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from haggle.core.text import clean_utterance
 from haggle.language.english.choice import (
     SIZES,
     extreme,
@@ -35,8 +36,7 @@ from haggle.language.english.line import Line, Word, is_verb
 from haggle.language.english.names import Names, Run
 from haggle.language.english.nicknames import nickname
 from haggle.language.evidence import Consent
-from haggle.language.reading import Catalogue, Mention, Number, Reading, Thing, View
-from haggle.language.typed import clean_utterance, without_marks
+from haggle.language.reading import Catalogue, Mention, Number, Reading, Thing, View, without_marks
 
 
 class English:

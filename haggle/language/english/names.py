@@ -90,7 +90,7 @@ class Names:
         return word.single in self._nickname_starts
 
     def nicknamed(self, words: Iterable[Word]) -> Collection[str]:
-        """Ids of the things that people also call by these words, though their names have others."""
+        """Ids of the things that people also call by these words, which their names lack."""
         name = " ".join(word.single for word in words)
         return () if name in self.dull else self._nicknamed.get(name, ())
 
@@ -215,7 +215,7 @@ class Names:
             return True
         if not joins and not _JOINING_SIGN.search(gap):
             return False
-        before = next((w for w in reversed(words[start:at]) if w.text not in CUES.hollow))
+        before = next(w for w in reversed(words[start:at]) if w.text not in CUES.hollow)
         after = next((w for w in words[at + joins :] if w.text not in CUES.hollow), None)
         return after is None or not set(fits) & set(self.owners_of_pair(before, after))
 

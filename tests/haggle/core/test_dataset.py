@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from haggle.core.dataset import (
+from haggle.core.errors import HaggleError
+from haggle.dataset import (
     count_rows,
     dataset_files,
     dataset_splits,
@@ -19,7 +20,6 @@ from haggle.core.dataset import (
     located_rows,
     shard_name,
 )
-from haggle.core.errors import HaggleError
 
 TURN = {"player": "hi", "act": None, "state": "CASUAL"}
 

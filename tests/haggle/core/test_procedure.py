@@ -9,7 +9,7 @@ import yaml
 
 from haggle.core.config import CONFIGS, load_config
 from haggle.core.errors import HaggleError
-from haggle.core.procedure import Procedure, load_procedure
+from haggle.trade.procedure import Procedure, load_procedure
 
 TRADE = load_procedure()
 LASTS = ("", *TRADE.tracked)

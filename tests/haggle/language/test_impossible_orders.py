@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from haggle.core.agent import complete
+from haggle.core.domain import Level
 from haggle.core.engine import Generation
-from haggle.trade.merchant import Merchant
+from haggle.trade.merchant import TRADE
 from haggle.trade.records import TurnRecord
-from haggle.trade.scripted import NullEngine
 from haggle.trade.session import Session
 from haggle.trade.world_io import named_world
 
@@ -17,15 +18,14 @@ ROPE, LAMP = "Sturdy Rope (20m)", "Simple Lantern"
 
 
 def answered(
-    line: str, *cart: list, held: dict[str, int] | None = None, guard: str = "state", **trust: bool
+    line: str, *cart: list, held: dict[str, int] | None = None, level: Level = "state"
 ) -> tuple[TurnRecord, dict[str, int]]:
     """The turn that a model's cart leads to, and the cart after it by names."""
     session = Session(named_world("frontier_shop"))
     if held:
         session.settle("OFFER_SELL", held, None)
     answer = {"last": session.last, "state": "OFFER_SELL", "cart": list(cart), "say": "__CART__."}
-    merchant = Merchant(NullEngine(), guard, **trust)  # type: ignore[arg-type]
-    turn = merchant.complete(session, line, Generation(json.dumps(answer)))
+    turn = complete(TRADE, session, line, Generation(json.dumps(answer)), level)
     return turn, {session.world.by_id[i].item_name: n for i, n in session.cart.items()}
 
 
@@ -73,5 +73,5 @@ def test_a_rope_that_is_wanted_as_well_is_sold():
 
 
 def test_only_the_guard_does_so_and_only_where_the_truth_is_not_known():
-    assert answered("minus three ropes", [ROPE, 3], guard="off")[1] == {ROPE: 3}
-    assert answered("minus three ropes", [ROPE, 3], trusted=True)[1] == {ROPE: 3}
+    assert answered("minus three ropes", [ROPE, 3], level="off")[1] == {ROPE: 3}
+    assert answered("minus three ropes", [ROPE, 3], level="written")[1] == {ROPE: 3}

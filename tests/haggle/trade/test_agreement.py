@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from haggle.core.json_text import DecodeError
 from haggle.trade.agreement import agreement
-from haggle.trade.wire import WireError
 
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Hemp Rope",2],["?moon",1]],"say":"a"}'
 BID = '{"last":"OFFER_SELL","state":"NEGOTIATE","bid":"10%","say":"a"}'
@@ -65,7 +65,7 @@ def test_an_unreadable_answer_agrees_in_nothing(answer):
 
 
 def test_an_unreadable_right_answer_is_an_error():
-    with pytest.raises(WireError):
+    with pytest.raises(DecodeError):
         agreement("nonsense", OFFER, "")
 
 

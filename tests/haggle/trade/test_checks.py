@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.core.procedure import load_procedure
 from haggle.trade.checks import contradicts_terms, failures, numbers_in, numbers_true
+from haggle.trade.procedure import load_procedure
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 
 PROCEDURE = load_procedure()

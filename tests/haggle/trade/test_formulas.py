@@ -8,13 +8,14 @@ import pickle
 
 import pytest
 
-from haggle.core.procedure import load_procedure
+from haggle.core.json_text import DecodeError
 from haggle.trade.agreement import agreement
 from haggle.trade.edits import left_to_work_out, shortened, whole
 from haggle.trade.formula import Formula
+from haggle.trade.procedure import load_procedure
 from haggle.trade.resolve import resolve
 from haggle.trade.session import Session
-from haggle.trade.wire import Proposal, WireError, decode_compact, encode_compact
+from haggle.trade.wire import Proposal, decode_compact, encode_compact
 from haggle.trade.world_io import named_world
 
 PROCEDURE = load_procedure()
@@ -44,7 +45,7 @@ def test_what_is_written_is_read_again():
     "text", ["0*3", "3*0", "3*", "*3", "2*3*4", "-2*3", "2.5*2", "1000*2", "\u00b2"]
 )
 def test_other_arithmetic_is_no_quantity(text):
-    with pytest.raises(WireError, match=r"no whole number|change"):
+    with pytest.raises(DecodeError, match=r"no whole number|change"):
         decode_compact(offer(f'"cart":[["{ROPE}","{text}"]]'), PROCEDURE)
 
 

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from jinja2 import StrictUndefined, UndefinedError
 
-from haggle.core.procedure import Procedure, load_procedure
 from haggle.trade import placeholders
 from haggle.trade.methods import METHODS, Method, get_method
+from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import environment, system_text
 from haggle.trade.world import World
 from haggle.trade.world_io import named_world

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.core.procedure import load_procedure
 from haggle.trade.lines import lines
+from haggle.trade.procedure import load_procedure
 from haggle.trade.world import Item, World
 
 
@@ -127,7 +127,7 @@ AXES = [{"item_id": "axe", "item_name": "Sharp Axe", "quantity": 2, "price": 130
 
 
 def tell(customer, record):
-    from haggle.trade.wire import to_json
+    from haggle.core.json_text import to_json
 
     return customer.text(to_json(record), "two sharp axes, please")
 

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haggle.core.procedure import load_procedure
+from haggle.core.json_text import LIMIT, DecodeError, is_strict_json, to_json
+from haggle.trade.papers import decode_full
+from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import (
-    LIMIT,
     Proposal,
     Quantity,
-    WireError,
     decode,
     decode_compact,
-    decode_full,
     encode_compact,
-    is_strict_json,
-    to_json,
 )
 
 PROCEDURE = load_procedure()
@@ -76,7 +73,7 @@ def test_a_text_cut_off_is_salvaged_in_its_last_string_or_refused(proposal, data
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
     try:
         salvaged = decode_compact(cut, PROCEDURE)
-    except WireError:
+    except DecodeError:
         return
     # Nothing but the spoken line may differ from what was meant.
     assert replace(salvaged, say="") == replace(proposal, say="")
@@ -94,7 +91,7 @@ def test_any_text_at_all_is_read_or_refused(text):
     for wire in ("compact", "full"):
         try:
             decode(wire, text, PROCEDURE)
-        except WireError as error:
+        except DecodeError as error:
             assert str(error)
 
 
@@ -127,7 +124,7 @@ def test_text_around_the_object_is_ignored_but_is_no_valid_json():
 )
 def test_a_refusal_says_what_is_wrong(fields, complaint):
     record = {"last": "", "state": "CASUAL", "say": "x"} | fields
-    with pytest.raises(WireError) as refused:
+    with pytest.raises(DecodeError) as refused:
         decode_compact(to_json(record), PROCEDURE)
     assert complaint in str(refused.value)
 
@@ -135,7 +132,7 @@ def test_a_refusal_says_what_is_wrong(fields, complaint):
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_none_is_refused(number):
     text = f'{{"last":"","state":"NEGOTIATE","bid":{number},"say":"x"}}'
-    with pytest.raises(WireError, match="is no number"):
+    with pytest.raises(DecodeError, match="is no number"):
         decode_compact(text, PROCEDURE)
     assert not is_strict_json(text)
 
@@ -213,7 +210,7 @@ def test_the_sibp_paper_ends_and_chats_under_other_names():
     ],
 )
 def test_the_papers_json_is_refused_with_a_reason(text, complaint):
-    with pytest.raises(WireError) as refused:
+    with pytest.raises(DecodeError) as refused:
         decode_full(text, PROCEDURE)
     assert complaint in str(refused.value)
 

@@ -1,4 +1,4 @@
-"""What a player typed, made safe to show to a model."""
+"""A player's line made safe to put into a prompt."""
 
 from __future__ import annotations
 
@@ -22,18 +22,13 @@ def clean_utterance(text: str) -> str:
     if len(text) > 20 * MAX_UTTERANCE:
         text = text[: 20 * MAX_UTTERANCE]
     if not (text.isascii() and text.isprintable()):
-        text = "".join(" " if _unseen(c) else c for c in text)
+        text = "".join(" " if _is_unseen(character) else character for character in text)
     plain = neutralise_markup(re.sub(r"\s+", " ", text).strip())
     if len(plain) > MAX_UTTERANCE:
         plain = plain[:MAX_UTTERANCE].rstrip() + "..."
     return plain or SILENCE
 
 
-def _unseen(character: str) -> bool:
+def _is_unseen(character: str) -> bool:
     category = unicodedata.category(character)
     return category in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or character in _BIDI
-
-
-def without_marks(text: str) -> str:
-    """A line whose own braces are brackets, so that nothing typed can pose as a mark."""
-    return text.replace("{", "(").replace("}", ")")

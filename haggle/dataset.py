@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.procedure import load_procedure
+from haggle.sop.task import load_task
+from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
 
 FORMATS = (".parquet", ".jsonl")
@@ -220,7 +221,7 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
     for name in columns or ():
         if name not in row:
             raise HaggleError(f"{name!r} is missing", where=where, hint="keys: " + ", ".join(row))
-    states = load_procedure().states
+    states = _states(row)
     for index, turn in enumerate(row.get("turns") or ()):
         state = turn.get("state") if isinstance(turn, dict) else None
         if state not in states:
@@ -230,6 +231,13 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
                 hint=nearest(str(state), states),
             )
     return row if columns is None else {name: row[name] for name in columns}
+
+
+def _states(row: dict[str, Any]) -> Collection[str]:
+    """The states that the turns of a row may have: those of the trade, or of its character."""
+    if row.get("method") != "sop":
+        return load_procedure().states
+    return load_task(row["world"]).procedure.states
 
 
 def _check_version(version: object, where: str) -> None:

@@ -1,0 +1,1 @@
+"""Scripted people before characters that keep to a procedure."""

@@ -1,0 +1,44 @@
+"""`haggle eval character`: simulated users before a character with a procedure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from haggle.cli.options import Engine, Gguf, Guard, Quiet
+
+
+def character(
+    out: Annotated[Path, typer.Option(help="Directory to write to.")],
+    character: Annotated[str, typer.Option(help="Its name, or a task file.")] = "gatekeeper",
+    engine: Engine = "llamacpp",
+    guard: Guard = "state",
+    gguf: Gguf = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many dialogues.")] = 20,
+    seed: Annotated[int, typer.Option(help="Which users.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Play simulated users before a character, and write metrics.json; resumes."""
+    from eval.characters import run_characters
+    from haggle.cli import check_level, located, open_engine, print_table
+    from haggle.rates import rate_text
+    from haggle.sop.task import load_task
+    from haggle.trade.methods import DEFAULT_METHOD
+
+    level = check_level(guard, DEFAULT_METHOD)
+    with located("--character"):
+        task = load_task(character)
+    loaded = open_engine(engine, gguf)
+    try:
+        metrics = run_characters(task, loaded, level, out, n=n, seed=seed, progress=not quiet)
+    finally:
+        loaded.close()
+    rates = {
+        key: f"{rate_text(value)} of {value['n']}"
+        for key, value in metrics.items()
+        if isinstance(value, dict) and value.get("value") is not None
+    }
+    others = {key: metrics[key] for key in ("turns", "latency_s")}
+    print_table("character", rates | others)

@@ -1,0 +1,46 @@
+"""An episode: where a conversation stands, and what was said."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Self
+
+from haggle.core.procedure import Procedure
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One round as the model sees it later: state note, player's line, answer as it was written."""
+
+    note: str
+    player: str
+    answer: str
+
+
+@dataclass
+class Episode:
+    """A conversation under way. `last` is the true tracked state, `state` the latest one, and
+    `last_line` what code said last of its own.
+
+    Fields are replaced, never changed in place: a branch is a shallow copy.
+    """
+
+    procedure: Procedure
+    last: str = ""
+    state: str = ""
+    exchanges: tuple[Exchange, ...] = ()
+    last_line: str = ""
+
+    def branch(self) -> Self:
+        """A copy that goes its own way from here: a search tries actions on it."""
+        return copy(self)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the conversation is over: its state begins the dialogue anew."""
+        return bool(self.state) and self.procedure.state(self.state).resets
+
+    def record(self, note: str, player: str, answer: str) -> None:
+        """Remember an exchange as later turns will see it."""
+        self.exchanges = (*self.exchanges, Exchange(note, player, answer))

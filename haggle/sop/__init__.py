@@ -1,0 +1,1 @@
+"""Characters that work through a standard operating procedure (PCA)."""

@@ -1,0 +1,246 @@
+"""A standard operating procedure as a domain: a line is a user state, an answer is a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from haggle.core.chat_template import neutralise_markup
+from haggle.core.codec import Choice, Field, Fields, Label, Spoken, Value
+from haggle.core.config import Record
+from haggle.core.domain import Guard, Level, Ruling
+from haggle.core.engine import Message
+from haggle.core.episode import Episode
+from haggle.core.json_text import DecodeError, read_object, text_of, to_json
+from haggle.core.text import clean_utterance
+from haggle.core.turn import Turn
+from haggle.sop.task import START, Task
+
+MAX_EXCHANGES = 12
+
+
+class Action(Record):
+    """What the character does in a turn: the user state it reads, the step it takes, its line."""
+
+    user: str
+    act: str
+    say: str
+
+    def text(self) -> str:
+        """The action as a model writes it."""
+        return to_json(self.model_dump())
+
+
+@dataclass(frozen=True, slots=True)
+class Legal:
+    """The actions that may be decoded: by user state, the steps that may answer it."""
+
+    answers: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def tree(self) -> Value:
+        """All answers that may be given. Raises ValueError where there is none."""
+        rows = tuple(
+            (Field("user", Label((user,))), Field("act", Label(acts)))
+            for user, acts in self.answers
+            if acts
+        )
+        if not rows:
+            raise ValueError("a constraint needs at least one user state with an action")
+        return Fields((Choice(rows), Field("say", Spoken())))
+
+
+class Talk(Episode):
+    """A conversation by a task. `path` are the user states and actions so far, as vertices are
+    named; `last` is the last step of the procedure."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task.procedure)
+        self.task = task
+        self.path: tuple[str, ...] = ()
+        self._system = _system(task)
+
+    @property
+    def success(self) -> bool:
+        """Whether a step that marks success was taken."""
+        return bool(set(self.task.conversation_profile.success_mark) & set(self.path))
+
+    def answers(self) -> dict[str, list[str]]:
+        """By user state, the actions that may come now."""
+        return self.task.answers(self.last)
+
+    def messages(
+        self, line: str | None = None, limit: int | None = MAX_EXCHANGES
+    ) -> tuple[Message, ...]:
+        """Chat messages so far, ending with `line` when one is given."""
+        found = [Message("system", self._system)]
+        for exchange in self.exchanges[-limit:] if limit else self.exchanges:
+            found.append(Message("user", _asked(exchange.note, exchange.player)))
+            found.append(Message("assistant", exchange.answer))
+        if line is not None:
+            found.append(Message("user", _asked(self.note, clean_utterance(line))))
+        return tuple(found)
+
+    @property
+    def note(self) -> str:
+        """Where the procedure stands, as the next line will be preceded by it."""
+        return f"step {self.last or START}"
+
+
+class SopTurn(Turn):
+    """One round of a procedure. `user_state` is what the character took the line for."""
+
+    user_state: str = ""
+    act: str = ""
+    line: str = ""
+    success: bool = False
+
+    @property
+    def says(self) -> str:
+        """What the character says."""
+        return self.line
+
+
+@dataclass(frozen=True, slots=True)
+class SopOutcome:
+    """A step that was taken, and what is said with it."""
+
+    action: Action
+    interventions: tuple[str, ...] = ()
+
+
+class Procedural:
+    """Working through a procedure (PCA): a `haggle.core.domain.Domain` of talks."""
+
+    def messages(self, talk: Talk, line: str) -> tuple[Message, ...]:
+        """What the model is asked."""
+        return talk.messages(line)
+
+    def legal(self, talk: Talk, guard: Guard) -> Legal | None:
+        """Guard `state`: only what the procedure allows now; `schema`: any pair of names."""
+        if guard == "off":
+            return None
+        answers = talk.answers()
+        if guard == "schema":
+            acts = [name for name in talk.task.agent_action if name != START]
+            answers = {user: acts for user in talk.task.user_state}
+        return Legal(tuple((user, tuple(acts)) for user, acts in answers.items()))
+
+    def max_tokens(self, talk: Talk, compact: int) -> int:
+        """Answers are compact."""
+        return compact
+
+    def decode(self, talk: Talk, text: str) -> Action:
+        """The action that a text is."""
+        data = read_object(text)
+        if unknown := sorted(set(data) - {"user", "act", "say"}):
+            raise DecodeError(f"unknown field {unknown[0]!r}")
+        action = Action(**{key: text_of(data, key) for key in ("user", "act", "say")})
+        if action.user not in talk.task.user_state:
+            raise DecodeError(f"unknown user state {action.user!r}")
+        if action.act not in talk.procedure.states:
+            raise DecodeError(f"unknown action {action.act!r}")
+        return action
+
+    def rule(self, talk: Talk, line: str, action: Action, level: Level) -> Ruling[Action]:
+        """Only steps that the procedure allows after this user state; else the last step again."""
+        if action.act in talk.answers().get(action.user, ()):
+            return Ruling(action)
+        skips = talk.procedure.breaks_critical(talk.last, action.act)
+        return Ruling(action).because("critical" if skips else "transition", None)
+
+    def apply(self, talk: Talk, ruling: Ruling[Action], level: Level) -> SopOutcome:
+        """The step is taken as it stands."""
+        assert ruling.action is not None
+        told = tuple(ruling.reasons)
+        outcome = SopOutcome(ruling.action, told)
+        return outcome if ruling.action.say.strip() else self.said_safely(talk, outcome)
+
+    def degraded(self, talk: Talk, reason: str) -> SopOutcome:
+        """The last step again, or the first, in a line of code's own."""
+        answers = talk.answers()
+        user = next(name for name in (*talk.task.asides, *answers) if answers.get(name))
+        acts = answers[user]
+        act = talk.last if talk.last in acts else acts[0]
+        action = Action(user=user, act=act, say=talk.task.lines[act])
+        return SopOutcome(action, (reason, "degraded"))
+
+    def said_safely(self, talk: Talk, outcome: SopOutcome, line: str = "") -> SopOutcome:
+        """The same step in a line of code's own."""
+        said = line or talk.task.lines[outcome.action.act]
+        action = outcome.action.model_copy(update={"say": said})
+        return replace(outcome, action=action, interventions=(*outcome.interventions, "safe_line"))
+
+    def problem(self, talk: Talk, outcome: SopOutcome, proposed: Action, level: Level) -> str:
+        """Lines are free as yet."""
+        return ""
+
+    def failures(self, talk: Talk, outcome: SopOutcome) -> list[str]:
+        """Steps against the procedure, and mandatory ones skipped."""
+        act, last = outcome.action.act, talk.last
+        found = {
+            "transition": act in talk.answers().get(outcome.action.user, ()),
+            "critical": not talk.procedure.breaks_critical(last, act),
+        }
+        return [name for name, passed in found.items() if not passed]
+
+    def settle(
+        self,
+        talk: Talk,
+        line: str,
+        action: Action | None,
+        ruling: Ruling[Action],
+        outcome: SopOutcome,
+        turn: Turn,
+    ) -> SopTurn:
+        """Move the talk on, and complete the record."""
+        done = outcome.action
+        said = neutralise_markup(done.text())
+        talk.record(talk.note, clean_utterance(line), said)
+        talk.path = (*talk.path, f"User.{done.user}", f"Agent.{done.act}")
+        before, talk.state = talk.last, done.act
+        state = talk.procedure.state(done.act)
+        talk.last = talk.last if state.transparent else done.act
+        return SopTurn(
+            **{name: getattr(turn, name) for name in Turn.model_fields if name not in _OWN},
+            last=before,
+            state=done.act,
+            proposed_state=action.act if action else "",
+            user_state=done.user,
+            act=done.act,
+            line=done.say,
+            success=talk.success,
+        )
+
+
+_OWN = {"last", "state", "proposed_state"}
+SOP = Procedural()
+
+
+def _asked(note: str, line: str) -> str:
+    return f"{note}\nplayer: {line}"
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "prompts"),
+        undefined=StrictUndefined,
+        autoescape=False,
+    )
+
+
+def _system(task: Task) -> str:
+    """The system message of a task."""
+    names = [*task.user_state, *task.agent_action]
+    template = _environment().get_template("compact.jinja")
+    return template.render(
+        profile=task.conversation_profile,
+        facts=list(task.conversation_profile.facts.values()),
+        user_states=task.user_state,
+        actions=[name for name in task.agent_action if name != START],
+        briefs={name: task.briefs.get(name, name) for name in names},
+        mandatory=task.mandatory,
+    ).strip()
