@@ -6,21 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from haggle.language.english.cues import CUES
 from haggle.language.english.numbers import amount_at
 from haggle.language.terms import Good, Terms, singular
 
-EACH = {"a": 1, "an": 1, "one": 1, "single": 1, "pair": 2, "couple": 2, "brace": 2, "both": 2,
-        "trio": 3}  # fmt: skip
-_ARTICLES = frozenset("the my our your that this those these all both of me me a an".split())
-_MEASURES = frozenset(
-    "bag bottle box bundle can coil crate jar pack packet phial piece pot roll sack set strip tin "
-    "tub tube unit vial wheel loaf lot".split()
-)
-_NO_PLURALS = frozenset(
-    "this sounds works suits yours thanks plus seems looks feels makes always please is was sits "
-    "stands comes goes altogether does has pays buys covers pieces items things exactly".split()
-)
-_TIMES = frozenset(("x", "×", "quantity", "qty"))
 MAX_NAME = 6  # words of a good's name as it may be said
 
 
@@ -107,7 +96,7 @@ class TermSlots:
     def _of_things(self, at: int) -> bool:
         """Whether the word at a place, behind a number, makes it one of other things: `shells`."""
         word = self._words[at] if at < len(self._words) else ""
-        plural = word.endswith("s") and len(word) > 3 and word not in _NO_PLURALS
+        plural = word.endswith("s") and len(word) > 3 and word not in CUES.no_plurals
         return plural and word not in self._terms.money_words | self._terms.goods_words
 
     def _count(self, at: int) -> list[int]:
@@ -151,12 +140,12 @@ class TermSlots:
         number: float | None = None
         while place < len(words) and not (place > at and place in self._starts):
             value, used = amount_at(words, place)
-            if used or words[place] in EACH:
+            if used or words[place] in CUES.counting:
                 if number is not None:
                     return None, -1
-                number = value if used else EACH[words[place]]
+                number = value if used else CUES.counting[words[place]]
                 place += used or 1
-            elif words[place] in _ARTICLES | _TIMES:
+            elif words[place] in CUES.articles | CUES.amounts:
                 place += 1
             else:
                 break
@@ -164,7 +153,7 @@ class TermSlots:
 
     def _mention(self, good: Good, start: int, end: int, before: float | None) -> Mention:
         words, number = self._words, before
-        times = end < len(words) and words[end] in _TIMES
+        times = end < len(words) and words[end] in CUES.amounts
         value, used = amount_at(words, end + times) if end not in self._starts else (None, 0)
         if used and before in (None, value) and (times or value == good.quantity):
             number, end = value, end + times + used
@@ -185,7 +174,7 @@ class TermSlots:
                 break
             if word in good.words:
                 end = place + 1
-            elif not (word in _MEASURES or (word in {"of", "the"} and place > at)):
+            elif not (word in CUES.packs or (word in {"of", "the"} and place > at)):
                 break
         return end
 

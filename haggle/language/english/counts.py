@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from haggle.language.english.cues import CUES
 from haggle.language.english.impossible import counts_nothing, is_no_count, is_of_name
 from haggle.language.english.line import TOKEN, Line
 from haggle.language.english.names import Names
 from haggle.language.english.numbers import begins_number, read_number
-from haggle.language.reading import Number
+from haggle.language.reading import Mention, Number
 
 MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rather a price
 MAX_FILLERS = 3  # words between a number and what it counts
@@ -93,14 +93,11 @@ def _counts_next(line: Line, at: int, names: Names, is_named: Callable[[int], bo
     return word.text in CUES.each or word.single in names.dull or is_named(at)
 
 
-def is_uncountable(
-    line: Line, number: Number | None, start: int, end: int, called: Iterable[str]
-) -> bool:
-    """Whether a mention at `start` to `end` of the text, of things of these names, has a number
-    that nobody can have; `number` is one said near before it."""
+def is_uncountable(line: Line, number: Number | None, mention: Mention) -> bool:
+    """Whether a mention has a number that nobody can have; `number` is one said near before it."""
     if number is not None:
         none = is_no_count(line.text, number.start, number.end)
         odd = line.text[number.start : number.end] if none else ""
     else:
-        odd = counts_nothing(line.text[:start], line.text[end:])
-    return bool(odd) and not any(is_of_name(odd, name) for name in called)
+        odd = counts_nothing(line.text[: mention.start], line.text[mention.end :])
+    return bool(odd) and not any(is_of_name(odd, thing.name) for thing in mention.candidates)

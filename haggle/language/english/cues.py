@@ -60,6 +60,18 @@ class Cues(Record):
     tens: InOrder
     scales: dict[str, int]
     fixed_numbers: dict[str, int]
+    counting: dict[str, int]
+    articles: Words
+    packs: Words
+    no_plurals: Words
+    amounts: Words
+    coins: Words
+    by: Words
+    only: Words
+    twice: Words
+    pairs: Words
+    shared: Words
+    half: Words
     wish: InOrder
     owning: InOrder
     parts: InOrder

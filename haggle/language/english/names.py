@@ -161,8 +161,8 @@ class Names:
             return {i: (EXACT, self._names_it(i, key, common)) for i in direct}
         if common or len(key) < 3 or not key.isalpha():
             return {}
-        alike = self._sorted[bisect_left(self._sorted, key[0]) :]
-        alike = takewhile(lambda other: other[0] == key[0], alike)
+        first = bisect_left(self._sorted, key[0])
+        alike = takewhile(lambda other: other[0] == key[0], self._sorted[first:])
         likeness = {other: _likeness(key, other) for other in alike}
         top = max(likeness.values(), default=0.0)
         found: dict[str, _Score] = {}
