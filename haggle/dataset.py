@@ -178,7 +178,7 @@ def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[st
             )
     wanted = None
     if columns is not None:
-        wanted = [n for n in names if n in {*columns, "schema_version"}]
+        wanted = [n for n in names if n in {*columns, "schema_version", "method", "world"}]
         if "turns" not in columns:  # of these the states alone, to check them
             paths = [opened.schema.column(i).path for i in range(len(opened.schema))]
             wanted += [p for p in paths if p.startswith("turns.") and p.endswith(".state")]

@@ -74,7 +74,7 @@ class Session(Episode):
         self.cart: Cart = {}
         self.sale_price: float | None = None
         self.shown: tuple[str, ...] = ()
-        self.sales: tuple[Sale, ...] = ()
+        self.sales: list[Sale] = []
         self.review: Review | None = None
         self._rendered: tuple[World, str] | None = None
         self._reading: tuple[object, Reading] | None = None
@@ -174,7 +174,7 @@ class Session(Episode):
         if state.clears:
             if state.needs_cart and self.cart:
                 price = total(self.world, self.cart) if sale_price is None else sale_price
-                self.sales = (*self.sales, Sale(dict(self.cart), price))
+                self.sales = [*self.sales, Sale(dict(self.cart), price)]
                 self.world = without_stock(self.world, self.cart)
             self.cart = {}
         if not self.cart:

@@ -26,7 +26,7 @@ from haggle.core.codec import (
     Value,
     Whole,
 )
-from haggle.core.grammar import SPOKEN, Chars, OneOf, Times, joined, number, pattern
+from haggle.core.grammar import SPOKEN, Chars, OneOf, Text, Times, joined, number, pattern
 from haggle.core.json_text import DecodeError, bounded_int, read_object, text_of, to_json
 from haggle.trade.formula import FORMULA, Formula
 from haggle.trade.procedure import Payload, Procedure
@@ -44,7 +44,7 @@ MAX_SHOWN = 8
 _SHARE = Label(("all", "half"))
 _BY = OneOf(
     (
-        joined(Chars((("+", "+"), ("-", "-"))), OneOf((number(4), FORMULA))),
+        joined(OneOf((Text("+"), Text("-"))), OneOf((number(4), FORMULA))),
         joined("x", Chars((("2", "9"),))),
     ),
     "by",
