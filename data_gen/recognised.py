@@ -12,8 +12,9 @@ from collections import Counter
 
 from data_gen.language.phrasebook import SPLITS
 from data_gen.worlds import sample_shop
-from haggle.language.english.linking import Linker
+from haggle.language.english.linker import English
 from haggle.rates import rate, rate_text
+from haggle.trade.prompting import linked_line
 
 SHOPS = 300
 WAYS = (
@@ -31,13 +32,14 @@ def recognised(split: str, shops: int = SHOPS, seed: int = 5) -> Counter[str]:
     alone, `among` where a mark names it beside others, `wrong`, and `bare`."""
     rng = random.Random(seed)
     found: Counter[str] = Counter()
+    linker = English()
     for _ in range(shops):
         shop = sample_shop(rng, split, (4, 12), 0.2)  # type: ignore[arg-type]
-        linker = Linker(shop.world)
+        view = shop.world.view()
         for item in shop.world.inventory:
             for nickname in shop.nicknames.get(item.item_name, ()):
                 line = rng.choice(WAYS).format(nickname)
-                marks = _MARK.findall(linker.link(line, shop.world, (), ()))
+                marks = _MARK.findall(linked_line(linker.read(line, view)))
                 found[_outcome(item.item_name, marks)] += 1
     return found
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from data_gen.worlds import Shop, last_word
 from data_gen.worlds import words as words_of
-from haggle.language.english.numerals import TENS, UNITS
+from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.world import listed, plural_name
 
 _ONES = list(UNITS)

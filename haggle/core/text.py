@@ -21,11 +21,14 @@ def clean_utterance(text: str) -> str:
     """
     if len(text) > 20 * MAX_UTTERANCE:
         text = text[: 20 * MAX_UTTERANCE]
-    plain = "".join(
-        " " if unicodedata.category(c) in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or c in _BIDI else c
-        for c in text
-    )
-    plain = neutralise_markup(re.sub(r"\s+", " ", plain).strip())
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(" " if _is_unseen(character) else character for character in text)
+    plain = neutralise_markup(re.sub(r"\s+", " ", text).strip())
     if len(plain) > MAX_UTTERANCE:
         plain = plain[:MAX_UTTERANCE].rstrip() + "..."
     return plain or SILENCE
+
+
+def _is_unseen(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or character in _BIDI

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from haggle.language.english.impossible import bids_below_nothing
 from haggle.language.lexicon import Reader, reader
 from haggle.language.term_slots import TermSlots
 from haggle.language.terms import Terms
@@ -225,3 +226,30 @@ def calls_off(line: str) -> bool:
 def replaces(line: str) -> bool:
     """Whether a line holds evidence that another order takes the place of the last one."""
     return _holds_any(line, reader().lexicon.replacing)
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What a line, as it was typed, is evidence of; read when somebody asks."""
+
+    line: str
+
+    def answer(self, terms: Terms) -> Evidence:
+        """What it says to a review of these terms."""
+        return read_answer(self.line, terms)
+
+    def leaves(self) -> bool:
+        """Whether the player leaves, or ends the talk by abuse."""
+        return leaves(self.line)
+
+    def calls_off(self) -> bool:
+        """Whether the whole order is called off."""
+        return calls_off(self.line)
+
+    def replaces(self) -> bool:
+        """Whether another order takes the place of the last one."""
+        return replaces(self.line)
+
+    def bids_below_nothing(self) -> bool:
+        """Whether it bids less than nothing."""
+        return bids_below_nothing(self.line)

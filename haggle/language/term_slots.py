@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from haggle.language.english.numerals import SCALES, TENS, UNITS, read_number
+from haggle.language.english.cues import CUES
+from haggle.language.english.numbers import amount_at
 from haggle.language.terms import Good, Terms, singular
 
-EACH = {"a": 1, "an": 1, "one": 1, "single": 1, "pair": 2, "couple": 2, "brace": 2, "both": 2,
-        "trio": 3}  # fmt: skip
-_ARTICLES = frozenset("the my our your that this those these all both of me me a an".split())
-_MEASURES = frozenset(
-    "bag bottle box bundle can coil crate jar pack packet phial piece pot roll sack set strip tin "
-    "tub tube unit vial wheel loaf lot".split()
-)
-_NO_PLURALS = frozenset(
-    "this sounds works suits yours thanks plus seems looks feels makes always please is was sits "
-    "stands comes goes altogether does has pays buys covers pieces items things exactly".split()
-)
-_TIMES = frozenset(("x", "×", "quantity", "qty"))
 MAX_NAME = 6  # words of a good's name as it may be said
 
 
@@ -76,7 +64,7 @@ class TermSlots:
         own |= {float(good.quantity) for good in self._terms.goods}
         at = 0
         while at < len(self._words):
-            value, used = number_at(self._words, at)
+            value, used = amount_at(self._words, at)
             if used and value not in own:
                 return at, min(len(self._words), at + used + 1)
             at += used or 1
@@ -93,7 +81,7 @@ class TermSlots:
         price, named, tips = self._terms.price, False, []
         at = 0
         while at < len(self._words):
-            value, used = number_at(self._words, at)
+            value, used = amount_at(self._words, at)
             if used and at not in inside and at not in accounted:
                 if value is None or self._of_things(at + used):
                     return True
@@ -108,7 +96,7 @@ class TermSlots:
     def _of_things(self, at: int) -> bool:
         """Whether the word at a place, behind a number, makes it one of other things: `shells`."""
         word = self._words[at] if at < len(self._words) else ""
-        plural = word.endswith("s") and len(word) > 3 and word not in _NO_PLURALS
+        plural = word.endswith("s") and len(word) > 3 and word not in CUES.no_plurals
         return plural and word not in self._terms.money_words | self._terms.goods_words
 
     def _count(self, at: int) -> list[int]:
@@ -117,7 +105,7 @@ class TermSlots:
         if at < len(self._words) and self._words[at] == "both":
             end, fits = at + 1, 2 in {*self._terms.counts, kinds}
         else:
-            value, used = number_at(self._words, at)
+            value, used = amount_at(self._words, at)
             all_kinds = value == kinds and at > 0 and self._words[at - 1] == "all"
             end, fits = at + used, used > 0 and (value in self._terms.counts or all_kinds)
         before_goods = any(self._name_of(good, end) for good in self._terms.goods)
@@ -127,7 +115,7 @@ class TermSlots:
         """An amount with or without its currency, in front or behind."""
         words, currency = self._words, self._terms.currency
         sign = at < len(words) and words[at] in "$£€¥" and words[at] in currency
-        value, used = number_at(words, at + sign)
+        value, used = amount_at(words, at + sign)
         if not used or value is None or not fits(value):
             return []
         end = at + sign + used
@@ -151,13 +139,13 @@ class TermSlots:
         words, place = self._words, at
         number: float | None = None
         while place < len(words) and not (place > at and place in self._starts):
-            value, used = number_at(words, place)
-            if used or words[place] in EACH:
+            value, used = amount_at(words, place)
+            if used or words[place] in CUES.counting:
                 if number is not None:
                     return None, -1
-                number = value if used else EACH[words[place]]
+                number = value if used else CUES.counting[words[place]]
                 place += used or 1
-            elif words[place] in _ARTICLES | _TIMES:
+            elif words[place] in CUES.articles | CUES.amounts:
                 place += 1
             else:
                 break
@@ -165,8 +153,8 @@ class TermSlots:
 
     def _mention(self, good: Good, start: int, end: int, before: float | None) -> Mention:
         words, number = self._words, before
-        times = end < len(words) and words[end] in _TIMES
-        value, used = number_at(words, end + times) if end not in self._starts else (None, 0)
+        times = end < len(words) and words[end] in CUES.amounts
+        value, used = amount_at(words, end + times) if end not in self._starts else (None, 0)
         if used and before in (None, value) and (times or value == good.quantity):
             number, end = value, end + times + used
         fits = number == good.quantity
@@ -186,7 +174,7 @@ class TermSlots:
                 break
             if word in good.words:
                 end = place + 1
-            elif not (word in _MEASURES or (word in {"of", "the"} and place > at)):
+            elif not (word in CUES.packs or (word in {"of", "the"} and place > at)):
                 break
         return end
 
@@ -195,34 +183,3 @@ class TermSlots:
         while end < len(self._words) and self._words[end] in self._terms.name_words:
             end += 1
         return [end] if end > at else []
-
-
-def number_at(words: Sequence[str], at: int) -> tuple[float | None, int]:
-    """The number that stands at a place, and how many words it takes; 0 for none."""
-    if at >= len(words):
-        return None, 0
-    first = words[at]
-    if not (first[0].isdigit() or first in UNITS or first in TENS or first in SCALES
-            or first in {"a", "half"}):  # fmt: skip
-        return None, 0
-    rest = [w for w in words[at : at + 10]]
-    if first[0].isdigit():
-        return _digits(rest)
-    if first in SCALES and first != "dozen":
-        value, _, used = read_number(["a", *rest])
-        return (float(value), used - 1) if value is not None and used > 1 else (None, 0)
-    value, _, used = read_number(rest)
-    if not used:
-        return None, 0
-    return (float(value) if value is not None else None), used
-
-
-def _digits(words: Sequence[str]) -> tuple[float | None, int]:
-    plain = re.sub(r",(?=\d{3}(?!\d))", "", words[0])
-    try:
-        value = float(plain)
-    except ValueError:
-        return None, 1
-    if len(words) > 1 and words[1] in {"k", "grand", "thousand", "hundred", "dozen"}:
-        return value * {"hundred": 100, "dozen": 12}.get(words[1], 1000), 2
-    return value, 1

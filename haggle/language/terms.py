@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-_COINS = frozenset("coin coins money bucks quid".split())
+from haggle.language.english.cues import CUES
 
 
 def singular(word: str) -> str:
@@ -61,7 +61,7 @@ class Terms:
     def money_words(self) -> frozenset[str]:
         """What the currency may be called."""
         own = re.findall(r"[^\W\d_]+", self.currency.casefold())
-        return _COINS.union(own, map(singular, own), *map(_forms, own))
+        return CUES.coins.union(own, map(singular, own), *map(_forms, own))
 
     @cached_property
     def name_words(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from haggle.language.english.numerals import TENS, UNITS
+from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.ledger import Cart, floor_price, total
 from haggle.trade.procedure import Procedure
 from haggle.trade.response import MerchantResponse

@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from haggle.language.english.numerals import UNITS
+from haggle.language.english.cues import CUES
+from haggle.language.english.numbers import UNITS
 from haggle.trade.checks import numbers_in
 from haggle.trade.formula import Formula
 from haggle.trade.wire import UNLISTED, Proposal, Quantity, Step
@@ -33,15 +34,6 @@ _WORDS = UNITS | {"single": 1}
 _UNIT = re.compile(
     rf"(?<![a-z])(?<!ty[ -])(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![a-z])"
 )
-_BY = frozenset(
-    "more another extra additional further fewer less back off out away add drop remove return "
-    "plus minus lose on top".split()
-)
-_ONLY = frozenset("only just keep keeping solely nothing alone".split())
-_TWICE = frozenset("double doubled twice doubling twofold times".split())
-_PAIR = frozenset("pair pairs couple brace both twice".split())
-_SHARED = frozenset("per between among every third quarter".split())
-_HALF = frozenset("half halve halved halves halving".split())
 
 
 def whole(before: Mapping[str, int], proposal: Proposal) -> tuple[tuple[str, Quantity], ...]:
@@ -132,7 +124,7 @@ def left_to_work_out(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tupl
     two as a sum are not worth it: they are mostly chance."""
     said = Counter(_numbers(heard))
     words = set(_WORD.findall(heard.casefold()))
-    said += Counter({2: bool(words & _PAIR)})
+    said += Counter({2: bool(words & CUES.pairs)})
     taken = {number for _, number in lines}
 
     def told(number: Any) -> Any:
@@ -143,7 +135,7 @@ def left_to_work_out(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tupl
             return number
         pairs = [(a, b) for a in said for b in said if 0 < a <= b < 1000 and (a < b or said[a] > 1)]
         factors = [(a, b) for a, b in pairs if a > 1 and 4 != a * b == number]
-        if factors or words & _SHARED:
+        if factors or words & CUES.shared:
             return Formula.product(*factors[0]) if len(factors) == 1 else number
         terms = [(a, b) for a, b in pairs if 2 != a + b == number and not taken & {a, b}]
         return Formula(f"{terms[0][0]}+{terms[0][1]}") if len(terms) == 1 else number
@@ -163,7 +155,7 @@ def changed(
     words = set(_WORD.findall(heard.casefold()))
     if not named >= set(gone):
         stays = [name for name in target if not name.startswith(UNLISTED)]
-        if len(gone) == len(before) or words & _ONLY or (stays and named >= set(stays)):
+        if len(gone) == len(before) or words & CUES.only or (stays and named >= set(stays)):
             return None
     numbers = numbers_heard(heard)
     change: list[tuple[str, Step]] = [(name, 0) for name in gone]
@@ -195,13 +187,13 @@ def _step(held: int, number: Quantity, numbers: set[int], words: set[str]) -> St
     """How the new number of a line is told."""
     if not held or not isinstance(number, int) or isinstance(number, Formula):
         return number
-    if number == 2 * held and words & _TWICE:
+    if number == 2 * held and words & CUES.twice:
         return "x2"
-    if number == -(-held // 2) and words & _HALF:
+    if number == -(-held // 2) and words & CUES.half:
         return "half"
     difference = number - held
     by = f"{difference:+d}"
     said = abs(difference) in numbers
-    if number in numbers and not (said and words & _BY):
+    if number in numbers and not (said and words & CUES.by):
         return number
-    return by if said or abs(difference) == 1 or words & _BY else number
+    return by if said or abs(difference) == 1 or words & CUES.by else number

@@ -4,6 +4,9 @@ A model proposes; the rules below hold its proposal against the line the player 
 ledger, one after the other. What closes a sale, ends the talk, calls the order off, replaces it or
 puts goods into it needs evidence that code reads (`haggle.language.evidence`). Each rule returns
 what may stand, and says why where it is not what was proposed.
+
+Where nobody reads the player's words (`NoLinker`) only the rules of the ledger hold, and a sale
+closes by the game's own `Session.confirm` alone.
 """
 
 from __future__ import annotations
@@ -12,8 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from haggle.core import domain
 from haggle.core.domain import Withheld
-from haggle.language.english.impossible import bids_below_nothing
-from haggle.language.evidence import Evidence, calls_off, leaves, read_answer, replaces
+from haggle.language.evidence import Consent, Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
@@ -41,12 +43,16 @@ class Guard:
     session: Session
     utterance: str
     written: bool = False
-    evidence: Evidence = field(init=False)
+    consent: Consent | None = field(init=False, default=None)
+    evidence: Evidence = field(init=False, default=Evidence("open"))
 
     def __post_init__(self) -> None:
+        if self.written:
+            return
+        self.consent = self.session.read(self.utterance).consent
         terms = terms_of(self.session)
-        none = Evidence("open")
-        self.evidence = read_answer(self.utterance, terms) if terms and not self.written else none
+        if terms and self.consent:
+            self.evidence = self.consent.answer(terms)
 
     def rule(self, proposal: Proposal) -> Ruling:
         """The proposal as it may stand; its `action` is None where nothing of it can."""
@@ -57,10 +63,11 @@ class Guard:
         if not self.written:
             ruling = self._answered(ruling)
         ruling = self._legal(ruling)
-        if self.written or ruling.action is None or ruling.line:
+        consent = self.consent
+        if consent is None or ruling.action is None or ruling.line:
             return ruling
         for step in (self._ending, self._countable, self._goods, self._bid):
-            ruling = step(ruling)
+            ruling = step(ruling, consent)
         return ruling
 
     @property
@@ -119,25 +126,25 @@ class Guard:
             price = self.session.sale_price or 0.0
             other = contradicts_terms(self.utterance, self.session.cart, price)
             return Evidence("open", "other_terms") if other else None
-        if self.session.world.confirmation == "explicit":
+        if self.session.world.confirmation == "explicit" or self.consent is None:
             return Evidence("open", "confirmation")
         if self.evidence.verdict != "affirms":
             return replace(self.evidence, reason=self.evidence.reason or "unclear")
         return None if self.session.review_is_fresh else Evidence("open", "renewed")
 
-    def _ending(self, ruling: Ruling) -> Ruling:
+    def _ending(self, ruling: Ruling, consent: Consent) -> Ruling:
         """No end of the talk without a farewell or abuse, unless a sale was just made."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
         procedure = session.procedure
         known = procedure.states.get(session.state)
         parting = known is not None and known.clears and known.needs_cart
-        if not procedure.state(proposal.state).resets or parting or leaves(self.utterance):
+        if not procedure.state(proposal.state).resets or parting or consent.leaves():
             return ruling
         safe = lines().safe[procedure.fallback]
         return ruling.because("no_farewell", _casual(proposal, procedure.fallback), safe)
 
-    def _countable(self, ruling: Ruling) -> Ruling:
+    def _countable(self, ruling: Ruling, _consent: Consent) -> Ruling:
         """New goods that the line wants minus three or half a piece of are left out."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
@@ -155,14 +162,14 @@ class Guard:
             ruling.because("quantity", replace(proposal, cart=cart, change=None)), impossible=names
         )
 
-    def _goods(self, ruling: Ruling) -> Ruling:
+    def _goods(self, ruling: Ruling, consent: Consent) -> Ruling:
         """No goods that are neither named nor shown nor in the cart; no cart called off or replaced
         without words for it."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
         state = session.procedure.state(proposal.state)
         if state.may_clear and proposal.cart == () and session.cart:
-            return ruling if calls_off(self.utterance) else self._kept(ruling, "not_called_off")
+            return ruling if consent.calls_off() else self._kept(ruling, "not_called_off")
         if state.payload != "cart":
             return ruling
         asked = carried_out(session, proposal)
@@ -174,7 +181,7 @@ class Guard:
         )
         kept_ids = {_item_id(session.world, name) for name, _ in kept}
         lost = [i for i in session.cart if i not in kept_ids and i not in named]
-        if lost and (replaces(self.utterance) or calls_off(self.utterance)):
+        if lost and (consent.replaces() or consent.calls_off()):
             lost = []
         if len(kept) == len(asked) and not lost:
             return ruling
@@ -188,13 +195,13 @@ class Guard:
         line = lines().safe[proposal.state]
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 
-    def _bid(self, ruling: Ruling) -> Ruling:
+    def _bid(self, ruling: Ruling, consent: Consent) -> Ruling:
         """A bid below nothing is none."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
         if session.procedure.state(proposal.state).payload != "bid" or proposal.bid is None:
             return ruling
-        if not bids_below_nothing(self.utterance):
+        if not consent.bids_below_nothing():
             return ruling
         return ruling.because("below_nothing", replace(proposal, bid=0))
 

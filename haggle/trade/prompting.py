@@ -10,9 +10,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from haggle.core.json_text import to_json
+from haggle.language.reading import Mention, Reading
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method
 from haggle.trade.procedure import Procedure
+from haggle.trade.wire import UNLISTED
 from haggle.trade.world import World, money, plain_number
 
 
@@ -26,6 +28,34 @@ def environment() -> Environment:
         autoescape=False,
         trim_blocks=False,
     )
+
+
+def linked_line(reading: Reading) -> str:
+    """A line with what its words refer to marked behind them.
+
+        swap the axe for two dozen heal pots
+        swap the axe {Sharp Axe} for two dozen heal pots {Healing Potion x24}
+
+    Marks are suggestions: `{A / B}` says that words fit two or three names, `{?A}` that A is known
+    but not for sale or named together with a word of something else; words that fit nothing, or
+    more than three names, stay bare. A number that counts nothing and needs reading has a mark of
+    its own, `{40}`; `{A x?}` has a number that nobody can buy, such as minus three.
+    """
+    marks = [(mention.end, _mark(mention)) for mention in reading.mentions]
+    marks += [(number.end, number.digits) for number in reading.numbers if number.digits]
+    pieces, at = [], 0
+    for end, mark in sorted(marks, key=lambda mark: mark[0]):
+        pieces += [reading.line[at:end], f" {{{mark}}}"]
+        at = end
+    return "".join(pieces) + reading.line[at:]
+
+
+def _mark(mention: Mention) -> str:
+    names = [("" if thing.for_sale else UNLISTED) + thing.name for thing in mention.candidates]
+    told = " / ".join(names) or UNLISTED + mention.foreign
+    if mention.uncountable:
+        return f"{told} x?"
+    return told if mention.quantity is None else f"{told} x{mention.quantity}"
 
 
 def ledger_note(world: World, cart: Cart, sale_price: float | None) -> str:

@@ -10,7 +10,8 @@ from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
 from haggle.core.text import clean_utterance
-from haggle.language.english.linking import Linker, without_marks
+from haggle.language.english.linker import English
+from haggle.language.reading import Linker, Reading
 from haggle.trade.ledger import Cart, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.papers import full_json
@@ -18,6 +19,7 @@ from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import (
     environment,
     ledger_note,
+    linked_line,
     player_message,
     system_text,
 )
@@ -59,18 +61,23 @@ class Session(Episode):
     procedure: Procedure
 
     def __init__(
-        self, world: World, procedure: Procedure | None = None, method: Method | None = None
+        self,
+        world: World,
+        procedure: Procedure | None = None,
+        method: Method | None = None,
+        linker: Linker | None = None,
     ) -> None:
         super().__init__(procedure or load_procedure())
         self.world = self._opening = world
         self.method = method or get_method(DEFAULT_METHOD)
+        self.linker = linker or English()
         self.cart: Cart = {}
         self.sale_price: float | None = None
         self.shown: tuple[str, ...] = ()
         self.sales: list[Sale] = []
         self.review: Review | None = None
         self._rendered: tuple[World, str] | None = None
-        self._linker: Linker | None = None
+        self._reading: tuple[object, Reading] | None = None
 
     @property
     def codec(self) -> Codec:
@@ -126,22 +133,27 @@ class Session(Episode):
             messages.append(Message("user", line))
         return tuple(messages)
 
+    def read(self, utterance: str) -> Reading:
+        """What a player's line refers to now; worked out once for a line, cart and view."""
+        shown = self._in_view()
+        key = utterance, tuple(self.cart), shown, self.world.catalogue, self.linker
+        if self._reading is None or self._reading[0] != key:
+            self._reading = key, self.linker.read(utterance, self.world.view(self.cart, shown))
+        return self._reading[1]
+
     def heard(self, utterance: str) -> str:
         """A player's line as the model reads it: cleaned, and linked where the method links."""
-        line = clean_utterance(utterance)
-        if not self.method.links:
-            return line
-        return self._links().link(without_marks(line), self.world, self.cart, self._in_view())
+        return (
+            linked_line(self.read(utterance)) if self.method.links else clean_utterance(utterance)
+        )
 
     def named(self, utterance: str, *, sure: bool = True) -> frozenset[str]:
         """Ids of the items that a line names beyond doubt; without `sure`, also may name."""
-        line = clean_utterance(utterance)
-        return self._links().named(line, self.world, self.cart, self._in_view(), sure=sure)
+        return self.read(utterance).named(sure=sure)
 
     def uncountable(self, utterance: str) -> frozenset[str]:
         """Ids of the items that a line names with numbers of pieces that nobody can buy."""
-        line = clean_utterance(utterance)
-        return self._links().uncountable(line, self.world, self.cart, self._in_view())
+        return self.read(utterance).uncountable()
 
     def _in_view(self) -> tuple[str, ...]:
         """The names that `the second one` counts: what was just shown, else what is in the cart."""
@@ -149,11 +161,6 @@ class Session(Episode):
         if self.cart and not (just_shown and just_shown.payload == "show"):
             return tuple(self.world.by_id[i].item_name for i in self.cart)
         return self.shown
-
-    def _links(self) -> Linker:
-        if self._linker is None:
-            self._linker = Linker(self._opening)
-        return self._linker
 
     def remember(self, utterance: str, answer: str) -> None:
         """Remember an exchange as later turns will see it; call before `settle`."""

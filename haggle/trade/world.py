@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from functools import cached_property, lru_cache
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from haggle.core.chat_template import neutralise_markup
 from haggle.core.config import Record
+from haggle.language.reading import Catalogue, Thing, View
 
 Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
@@ -118,6 +120,22 @@ class World(Record):
     @cached_property
     def _by_name(self) -> dict[str, Item]:
         return {normalise(item.item_name): item for item in self.items}
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The items as things that a player's words may refer to."""
+        things = (
+            Thing(item.item_id, item.item_name, item.price, item.for_sale, item.plural)
+            for item in self.items
+        )
+        return Catalogue(tuple(things), self.currency)
+
+    def view(self, cart: Collection[str] = (), shown: Iterable[str] = ()) -> View:
+        """What a player's words may refer to: `cart` holds item ids, `shown` the names in view, in
+        order."""
+        items = map(self.find, shown)
+        in_view = tuple(item.item_id for item in items if item is not None)
+        return View(self.catalogue, frozenset(cart), in_view)
 
     def find(self, name: str) -> Item | None:
         """The item of that name, ignoring case, spaces and punctuation; None when unknown."""

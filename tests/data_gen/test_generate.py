@@ -33,7 +33,7 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps, read_json, read_jsonl
 from haggle.core.text import clean_utterance
 from haggle.dataset import dataset_files, iter_rows
-from haggle.language.english.linking import without_marks
+from haggle.language.reading import without_marks
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 

@@ -8,32 +8,27 @@ from __future__ import annotations
 
 import re
 
+from haggle.language.english.cues import CUES
+
 NEAR = 48  # characters before or behind that are looked at
-_WISH = (
-    "want buy take have sell me order of get got need like give put for and then plus with please "
-    "exactly bag pack wrap about send hand i'd i'll"
-)
+_WISH, _PARTS, _PAYING, _OWNING = map("|".join, (CUES.wish, CUES.parts, CUES.paying, CUES.owning))
 _DASH = "[-\u2212]"
 _SIGNED = re.compile(
-    rf"(?:^\s*|[,;.!?]\s*|\b(?:{'|'.join(_WISH.split())})\s+)"
+    rf"(?:^\s*|[,;.!?]\s*|\b(?:{_WISH})\s+)"
     rf"(?:(?P<dash>{_DASH})|(?:minus|negative)\s+(?:an?\s+)?)$",
     re.IGNORECASE,
 )
 _BULLET = re.compile(rf"(?:^|\s){_DASH}\d")
-_OWNED = re.compile(r"\b(?:have|has|had|got|own|are|is|only)\s+$", re.IGNORECASE)
+_OWNED = re.compile(rf"\b(?:{_OWNING})\s+$", re.IGNORECASE)
 _PART = re.compile(r"\d?\.(?!0+$)\d+")
+_PART_OF = re.compile(rf"\b(?:{_PARTS})\s+of\s+$", re.IGNORECASE)
 _ENDLESS = (
     r"(?i:infinite(?:ly many)?|infinity|endless(?:ly many)?|unlimited|countless)|NaN|(?i:undefined)"
 )
-_PARTS = (
-    "half thirds? quarters? fourths? fifths? sixths? sevenths? eighths? ninths? tenths? "
-    "hundredths? thousandths?"
-)
-_PART_OF = re.compile(rf"\b(?:{'|'.join(_PARTS.split())})\s+of\s+$", re.IGNORECASE)
 _POINTED = r"(?:\s+(?i:of|the|your|those|these|that|single|units?|pieces?))*"
 _BEFORE = re.compile(
     rf"(?:^|.*[\s(,;:])(?P<number>(?:{_ENDLESS}){_POINTED}"
-    rf"|(?i:{'|'.join(_PARTS.split())})\s+(?i:of)\s+(?i:an?|one){_POINTED})\s*$",
+    rf"|(?i:{_PARTS})\s+(?i:of)\s+(?i:an?|one){_POINTED})\s*$",
     re.DOTALL,
 )
 _BEHIND = re.compile(
@@ -41,10 +36,8 @@ _BEHIND = re.compile(
     rf")\s*(?P<number>{_DASH}\d++|(?i:minus|negative)\s+\w+|{_ENDLESS}|(?i:null)|0?\.\d++|0)"
     rf"|\s(?P<bare>{_DASH}\d++))\s*(?=[.,;:!?)]|$)"
 )
-
-
 _BELOW_NOTHING = re.compile(
-    rf"(?:^\s*|\b(?:pay|give|offer|for|about|take|say|bid|at|is|of|you|price)\s+)"
+    rf"(?:^\s*|\b(?:{_PAYING})\s+)"
     rf"(?:{_DASH}\s?|(?:minus|negative)\s+)\d+(?![\d%]|\s*(?:%|percent|off\b))",
     re.IGNORECASE,
 )

@@ -3,55 +3,50 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
-from haggle.language.english.pointing import Word
+from haggle.language.english.cues import CUES
+from haggle.language.english.line import Line
+from haggle.language.english.names import Names, Run
 from haggle.language.english.synonyms import MAX_WORDS
-from haggle.language.english.vocabulary import HOLLOW, Vocabulary, common_words
 
 _REACH = 3  # words before a noun that may stand between it and its article or number
-_NOUN_FOLLOWS = frozenset(
-    "a an the that this these those some any another more extra no and or n plus of with want need "
-    "get gimme take buy have add drop remove keep forget swap sell got".split()
-)
-BEFORE_VERBS = frozenset("i you u ya we he she it they my your not be".split())
-_OBJECTS = frozenset("the them it me us you him her my these those that this all both up".split())
+_PARTS = re.compile(r"[.,;:!?+&/()]")
 
 
-def also_called(
-    vocabulary: Vocabulary, text: str, words: list[Word], at: int, counted: int
-) -> tuple[list[str], int]:
-    """Ids of the goods that people also call by the words from `at` on, and how many words that is.
+def nickname(names: Names, line: Line, at: int, counted: int) -> Run:
+    """The goods that people also call by the words from `at` on.
 
-    `counted` is where the words behind a number begin that may yet count a mention (0: none). One
-    word alone, or everyday words, are taken so only where a noun is due: behind an article, a
-    number, a stop or a wish, and not before a word that it may belong to: `a light, please`, not
-    `light armour`.
+    `counted` is where in the text a number ends that may yet count a mention (0: none). One word
+    alone, or everyday words, are taken so only where a noun is due: behind an article, a number, a
+    stop or a wish, and not before a word that it may belong to: `a light, please`, not `light
+    armour`.
     """
-    for length in range(min(MAX_WORDS, len(words) - at), 0, -1):
-        run = words[at : at + length]
-        if any(text[a.end : b.start] not in {" ", "-"} for a, b in pairwise(run)):
+    if not names.may_be_nicknamed(line.words[at]):
+        return Run()
+    for end in range(min(at + MAX_WORDS, len(line.words)), at, -1):
+        words = line.words[at:end]
+        ids = names.nicknamed(words)
+        if not ids or any(line.gap(i) not in {" ", "-"} for i in range(at + 1, end)):
             continue
-        ids = vocabulary.called([word.text for word in run])
-        clear = length > 1 and any(word.text not in common_words() for word in run)
-        if ids and (clear or _noun_due(text, words, at, at + length, counted)):
-            return list(ids), length
-    return [], 0
+        clear = len(words) > 1 and any(word.text not in CUES.common for word in words)
+        if clear or _noun_due(line, at, end, counted):
+            return Run(tuple(ids), len(words))
+    return Run()
 
 
-def _noun_due(text: str, words: list[Word], at: int, end: int, counted: int) -> bool:
-    after = words[end] if end < len(words) else None
-    if after is not None and not text[words[end - 1].end : after.start].strip():
-        if after.text not in HOLLOW and after.text not in common_words():
+def _noun_due(line: Line, at: int, end: int, counted: int) -> bool:
+    if end < len(line.words) and not line.gap(end).strip():
+        after = line.said(end)
+        if after in CUES.objects:  # a verb: `light them both`
             return False
-        if after.text in _OBJECTS:  # a verb: `light them both`
+        if after not in CUES.hollow and after not in CUES.common:
             return False
-    for before in reversed(range(max(0, at - _REACH), at)):
-        if re.search(r"[.,;:!?+&/()]", text[words[before].end : words[before + 1].start]):
+    for place in reversed(range(max(0, at - _REACH), at)):
+        word = line.words[place]
+        if _PARTS.search(line.gap(place + 1)):
             return True
-        word = words[before].text
-        if word in _NOUN_FOLLOWS or before < counted:
+        if word.text in CUES.noun_follows or word.end <= counted:
             return True
-        if word in BEFORE_VERBS or word in HOLLOW:
+        if word.text in CUES.before_verbs or word.text in CUES.hollow:
             return False
-    return not any(word.text in common_words() for word in words[:at])
+    return not any(word.text in CUES.common for word in line.words[:at])

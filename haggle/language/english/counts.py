@@ -1,0 +1,103 @@
+"""Which number of a line counts which mention: `two dozen axes`, `axe x2`, `axes, three.`"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from haggle.language.english.cues import CUES
+from haggle.language.english.impossible import counts_nothing, is_no_count, is_of_name
+from haggle.language.english.line import TOKEN, Line
+from haggle.language.english.names import Names
+from haggle.language.english.numbers import begins_number, read_number
+from haggle.language.reading import Mention, Number
+
+MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rather a price
+MAX_FILLERS = 3  # words between a number and what it counts
+FILLERS = CUES.fillers | CUES.sizes.keys()
+_LOOSELY = {"", ","}
+_JOINTS = _LOOSELY | CUES.joints  # between a mention and the number behind it
+_TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
+_PARTS = re.compile(r"[^\w\s'’\"(-]")
+_CLAUSE_END = re.compile(r"[.,;)]|$")
+_STOP = re.compile(r"[.,;!?)]")
+
+
+def number_at(line: Line, at: int) -> tuple[Number | None, int]:
+    """The number that the words from `at` on say, and the place behind it."""
+    first = line.said(at)
+    if not begins_number(first) or first in CUES.ordinals:
+        return None, at
+    value, digits, used = read_number([word.text for word in line.words[at:]])
+    if not used:
+        return None, at
+    words = line.words[at : at + used]
+    return Number(words[0].start, words[-1].end, value, digits), at + used
+
+
+def is_near(line: Line, number: Number, at: int, names: Names) -> bool:
+    """Whether little stands between a number and the mention that begins at `at`: fillers, or one
+    word that may say what a thing is like."""
+    if _PARTS.search(line.text, number.end, line.words[at].start):
+        return False
+    between = [word for word in line.words[:at] if word.start >= number.end]
+    unknown = [word for word in between if word.text not in FILLERS]
+    if not unknown:
+        return len(between) <= MAX_FILLERS
+    word = unknown[0]
+    everyday = word.text in CUES.common or word.single in names.dull
+    return len(unknown) == 1 and len(word.text) > 2 and not everyday
+
+
+def number_behind(
+    line: Line, at: int, names: Names, is_named: Callable[[int], bool]
+) -> tuple[Number | None, int]:
+    """The number right behind a mention, at `at`, that counts it, and the place behind it.
+    `is_named` tells whether a mention begins at a place."""
+    if at == len(line.words):
+        return None, at
+    times = line.said(at) in CUES.times
+    number, after = number_at(line, at + times)
+    joint = line.gap(at).replace(")", "").strip()
+    if number is None or not number.value or joint not in (_TIMES_JOINTS if times else _JOINTS):
+        return None, at
+    rest = line.text[number.end :].lstrip()
+    if rest.startswith("%") or (joint == "(" and not rest.startswith(")")):
+        return None, at
+    if not times and joint in _LOOSELY:
+        counts = _closes(line, number, rest) or (not joint and _in_list(line, number))
+        one = not joint and line.said(at) in CUES.ones  # the red one
+        offered = any(word.text in CUES.offering for word in line.words[:at])  # I pay for it 20.
+        counts = counts and not one and not offered
+    else:
+        counts = after == len(line.words) or _STOP.match(rest) is not None
+        counts = counts or not _counts_next(line, after, names, is_named)
+    return (number, after) if counts else (None, at)
+
+
+def _closes(line: Line, number: Number, rest: str) -> bool:
+    """Whether a number too small for a price ends its clause; `rest` is the text behind it."""
+    return _CLAUSE_END.match(rest) is not None and (number.value or 0) <= MAX_BARE
+
+
+def _in_list(line: Line, number: Number) -> bool:
+    """Whether the clause goes on behind `number` and ends in another: `hemp 4 silk 1`."""
+    clause = re.split(r"[.,;:!?\n]", line.text[number.end :], maxsplit=1)[0]
+    words = [match[0].casefold() for match in TOKEN.finditer(clause)]
+    return re.match(r"\s*\w", clause) is not None and bool(read_number(words[-1:])[2])
+
+
+def _counts_next(line: Line, at: int, names: Names, is_named: Callable[[int], bool]) -> bool:
+    """Whether the number before a word is a price, or counts what the word names."""
+    word = line.words[at]
+    return word.text in CUES.each or word.single in names.dull or is_named(at)
+
+
+def is_uncountable(line: Line, number: Number | None, mention: Mention) -> bool:
+    """Whether a mention has a number that nobody can have; `number` is one said near before it."""
+    if number is not None:
+        none = is_no_count(line.text, number.start, number.end)
+        odd = line.text[number.start : number.end] if none else ""
+    else:
+        odd = counts_nothing(line.text[: mention.start], line.text[mention.end :])
+    return bool(odd) and not any(is_of_name(odd, thing.name) for thing in mention.candidates)

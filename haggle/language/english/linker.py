@@ -1,0 +1,235 @@
+"""Entity linking in English: what a player's line names, how many of it, and its other numbers.
+
+Finding the listed name behind a spelling is lookup, which code does exactly and a small model does
+badly; what the player wants done with it is left to the model. A line is read as a row of spans,
+from the left; each kind of span has a function that says whether one begins at a place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from haggle.core.text import clean_utterance
+from haggle.language.english import choice, counts
+from haggle.language.english.cues import CUES
+from haggle.language.english.line import Line, Word, is_verb
+from haggle.language.english.names import Names, Run
+from haggle.language.english.nicknames import nickname
+from haggle.language.evidence import Consent
+from haggle.language.reading import Mention, Number, Reading, Thing, View, without_marks
+
+
+class English:
+    """Reads English."""
+
+    def read(self, line: str, view: View) -> Reading:
+        """The reading of a line as it was typed."""
+        said = Line.of(without_marks(clean_utterance(line)))
+        shown = [view.catalogue.by_id[i] for i in view.shown]
+        spans = _spans(Scene(said, _names(*view.catalogue.names), view, shown))
+        counting = [span.counted for span in spans]
+        return Reading(
+            said.text,
+            tuple(mention for span in spans for mention in span.mentions),
+            tuple(span.number for span in spans if span.number and span.number not in counting),
+            Consent(line),
+        )
+
+
+_names = lru_cache(maxsize=256)(Names)
+
+
+class Scene(NamedTuple):
+    """A line, and what it may refer to; `shown` is in view."""
+
+    line: Line
+    names: Names
+    view: View
+    shown: list[Thing]
+
+    def is_named(self, at: int) -> bool:
+        """Whether goods are named from a word on: `kettles`, `small ones`."""
+        return self.line.said(at) in CUES.sizes or bool(self.names.run(self.line, at).ids)
+
+
+class State(NamedTuple):
+    """What the words so far leave to the next ones: a number that may count them, a superlative and
+    a size that they are chosen by, and the last plain word; candidates of each mention so far, and
+    where in the text the last name ends."""
+
+    number: Number | None = None
+    cheaper: bool | None = None
+    size: str = ""
+    loose: Word | None = None
+    named: tuple[tuple[Thing, ...], ...] = ()
+    end: int = -2
+
+
+class Span(NamedTuple):
+    """Words up to the place `end` that belong together, and the state behind them. `number` is said
+    by them; `counted` was said before, and counts their mention."""
+
+    end: int
+    state: State
+    mentions: tuple[Mention, ...] = ()
+    number: Number | None = None
+    counted: Number | None = None
+
+
+def _spans(scene: Scene) -> list[Span]:
+    spans: list[Span] = []
+    words, at, state = scene.line.words, 0, State()
+    while at < len(words):
+        word = words[at]
+        if scene.names.is_idle(word):
+            cheaper = state.cheaper if word.text in CUES.hollow else None
+            at, state = at + 1, state._replace(cheaper=cheaper, size="", loose=word)
+            continue
+        for read in _KINDS:
+            if span := read(scene, at, state):
+                break
+        else:
+            span = _plain(scene, at, state)
+        spans.append(span)
+        at, state = span.end, span.state
+    return spans
+
+
+def _lead(scene: Scene, at: int, state: State) -> Span | None:
+    return _name(scene, at, state, scene.names.lead(scene.line, at))
+
+
+def _number(scene: Scene, at: int, state: State) -> Span | None:
+    number, end = counts.number_at(scene.line, at)
+    is_chosen = (state.cheaper is not None or state.size) and scene.line.said(at) in CUES.ones
+    if number is None or is_chosen:  # the small one
+        return None
+    return Span(end, state._replace(number=number, loose=None), number=number)
+
+
+def _verb(scene: Scene, at: int, state: State) -> Span | None:
+    return Span(at + 1, state._replace(loose=None)) if is_verb(scene.line, at) else None
+
+
+def _listed(scene: Scene, at: int, state: State) -> Span | None:
+    run = scene.names.run(scene.line, at)
+    vague = len(run.ids) and run.length == 1 and _is_vague(scene, at, state.loose)
+    return None if vague else _name(scene, at, state, run)
+
+
+def _guessed(scene: Scene, at: int, state: State) -> Span | None:
+    if scene.line.words[at].start - state.end == 1:
+        return None
+    run = nickname(scene.names, scene.line, at, state.number.end if state.number else 0)
+    foreign = _is_foreign(scene, at, state.loose, run)
+    return None if foreign else _name(scene, at, state, run, guessed=True)
+
+
+def _both(scene: Scene, at: int, state: State) -> Span | None:
+    if scene.line.said(at) != "both" or len(scene.shown) != 2:
+        return None
+    if scene.names.run(scene.line, at + 1).ids:
+        return None
+    mentions = tuple(_mention(scene, at, at + 1, (thing,)) for thing in scene.shown)
+    return Span(at + 1, state._replace(number=None, cheaper=None, loose=None), mentions)
+
+
+def _sized(scene: Scene, at: int, state: State) -> Span | None:
+    size = choice.size_word(scene.line.said(at), state.size)
+    if not size:
+        return None
+    things = scene.view.catalogue.things
+    kinds = (choice.of_one_kind(named, things) for named in reversed(state.named))
+    kind = next(filter(None, kinds), ())
+    thing = choice.of_size(size, kind or scene.shown)
+    if thing is None or not choice.stands_alone(scene.line, at, thing, bool(kind)):
+        return None
+    return _counted(scene, at, at + 1, state, _mention(scene, at, at + 1, (thing,)))
+
+
+def _plain(scene: Scene, at: int, state: State) -> Span:
+    """A word that names nothing; it may point at a thing shown."""
+    line, shown = scene.line, scene.shown
+    cheaper = choice.superlative(line, at, state.cheaper, len(shown) == 2)
+    thing, used = choice.pointed_at(line, at, shown, state.cheaper)
+    if thing is None and cheaper is not None and line.said(at) in _PRICED and line.stops(at):
+        thing = choice.extreme(shown, cheaper)
+    end = at + max(1, used)
+    size = choice.size_word(line.said(at), state.size)
+    state = state._replace(cheaper=cheaper, size=size, loose=line.words[at])
+    if thing is None:
+        return Span(end, state)
+    return Span(end, state._replace(number=None), (_mention(scene, at, end, (thing,)),))
+
+
+_KINDS = (_lead, _number, _verb, _listed, _guessed, _both, _sized)
+_PRICED = {"expensive", "priced"}  # the less expensive, please
+
+
+def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) -> Span | None:
+    """The span of a run of words that names something."""
+    if not run.ids:
+        return None
+    end = at + run.length
+    mention = _mention(scene, at, end, ())
+    state = state._replace(end=mention.end)
+    if state.loose and _is_foreign(scene, at, state.loose, run):
+        everyday = state.loose.text in CUES.common
+        foreign = "" if everyday else scene.line.text[state.loose.start : mention.end]
+        return _counted(scene, at, end, state, replace(mention, foreign=foreign))
+    things = [scene.view.catalogue.by_id[i] for i in run.ids]
+    sized = choice.of_size(state.size, things) if state.size and len(things) > 1 else None
+    near = {*scene.view.held, *scene.view.shown}
+    candidates = (sized,) if sized else choice.fitting(things, near, state.cheaper)
+    mention = replace(mention, candidates=candidates, guessed=guessed)
+    return _counted(scene, at, end, state, mention, is_named=True)
+
+
+def _mention(scene: Scene, at: int, end: int, candidates: tuple[Thing, ...]) -> Mention:
+    words = scene.line.words
+    return Mention(words[at].start, words[end - 1].end, candidates)
+
+
+def _counted(
+    scene: Scene, at: int, end: int, state: State, mention: Mention, is_named: bool = False
+) -> Span:
+    """The span of a mention of the words from `at` to `end`, with the number that counts it. It is
+    no mention where too many things fit. Only what is named can be uncountable."""
+    behind = State(named=state.named, end=state.end)
+    if not mention.candidates and not mention.foreign:
+        return Span(end, behind)
+    if mention.candidates:
+        behind = behind._replace(named=(*state.named, mention.candidates))
+    line, names, near = scene.line, scene.names, state.number
+    if near and not counts.is_near(line, near, at, names):
+        near = None
+    if is_named and not any(thing.id in scene.view.held for thing in mention.candidates):
+        # Of what is at hand, minus two is two less.
+        uncountable = counts.is_uncountable(line, near, mention)
+        mention = replace(mention, uncountable=uncountable)
+    counted = near if near and near.value else None
+    number = counted
+    if number is None:
+        number, end = counts.number_behind(line, end, names, scene.is_named)
+    if number and not mention.uncountable:
+        mention = replace(mention, quantity=number.value)
+    return Span(end, behind, (mention,), counted=counted)
+
+
+def _is_foreign(scene: Scene, at: int, before: Word | None, run: Run) -> bool:
+    """Whether the word right before a run belongs to the names of other things only."""
+    if before is None or scene.line.words[at].start != before.end + 1:
+        return False
+    owners = scene.names.owners(before)
+    return bool(owners) and set(owners).isdisjoint(run.ids)
+
+
+def _is_vague(scene: Scene, at: int, before: Word | None) -> bool:
+    """Whether a word for any container says nothing, as behind a word that no name has."""
+    head = scene.line.words[at]
+    if before is None or head.single not in CUES.containers or head.start != before.end + 1:
+        return False
+    known = before.text in counts.FILLERS or before.text in CUES.common
+    return len(before.text) > 3 and not known and not scene.names.scores(before)  # not "ur bag"

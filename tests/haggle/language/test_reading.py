@@ -1,0 +1,67 @@
+"""One reading of a line a turn, and what it says."""
+
+from __future__ import annotations
+
+import pytest
+
+from haggle.language.english.cues import Cues
+from haggle.language.english.linker import English
+from haggle.language.reading import Linker, NoLinker, Reading, View
+from haggle.trade.prompting import linked_line
+from haggle.trade.world import World
+
+
+class Counting:
+    """A linker that counts its readings."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def read(self, line: str, view: View) -> Reading:
+        self.lines.append(line)
+        return English().read(line, view)
+
+
+def linked_by(visit, linker: Linker):
+    visit.session.linker = linker
+    return visit
+
+
+def test_a_reading_holds_mentions_quantities_and_numbers(stall: World) -> None:
+    line = "two dozen axes for fifty, and minus three maps"
+    reading = English().read(line, stall.view())
+    axes, _ = reading.mentions
+    assert line[axes.start : axes.end] == "axes" and axes.quantity == 24
+    assert [thing.name for thing in axes.candidates] == ["Sharp Axe"]
+    assert [(number.value, number.digits) for number in reading.numbers] == [(50, "50")]
+    assert reading.named() == {"axe", "map"} and reading.uncountable() == {"map"}
+
+
+def test_a_line_is_read_once_a_turn(visit) -> None:
+    linker = Counting()
+    visit = linked_by(visit(), linker)
+    visit.session.messages("an axe, please")
+    visit.turn("OFFER_SELL", "__CART__?", player="an axe, please", cart=[["Sharp Axe", 1]])
+    assert linker.lines == ["an axe, please"]
+    visit.session.messages("an axe, please")
+    assert len(linker.lines) == 2  # the cart is another one now
+
+
+def test_without_a_linker_nothing_is_marked(stall: World) -> None:
+    reading = NoLinker().read("two {axes}", stall.view())
+    assert linked_line(reading) == "two (axes)" and not reading.named(sure=False)
+
+
+def test_without_a_linker_a_sale_closes_by_the_games_own_call_alone(visit) -> None:
+    visit = linked_by(visit(), NoLinker())
+    visit.turn("OFFER_SELL", "__CART__?", player="un hacha", cart=[["Sharp Axe", 1]])
+    visit.review()
+    turn = visit.turn("COMMIT_SALE", "Sold!", player="yes")
+    assert turn.withheld == "confirmation" and not visit.session.sales
+    visit.session.confirm(visit.session.review.id)
+    assert [list(sale.items.values()) for sale in visit.session.sales] == [[1]]
+
+
+def test_a_misspelt_list_of_words_is_an_error() -> None:
+    with pytest.raises(ValueError, match="holow"):
+        Cues.model_validate({"holow": "a an"})
