@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from eval.journal import USAGE, finish, keep, resume
-from eval.metrics import percentiles, share
 from eval.usage import Meter
 from haggle.core.dataset import iter_rows
 from haggle.core.engine import Engine, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.core.procedure import load_procedure
 from haggle.core.storage import dumps
+from haggle.rates import percentiles, share
 from haggle.trade.agreement import Agreement, agreement
 from haggle.trade.merchant import MAX_TOKENS
 from haggle.trade.session import MAX_EXCHANGES

@@ -54,6 +54,10 @@ class TokenizedData:
     def supervised(self) -> int:
         return sum(weight > 0 for example in self.examples for weight in example.weights)
 
+    def example(self) -> tuple[list[int], list[int]]:
+        """The ids of the first dialogue, and 1 where they are answers, else 0."""
+        return self.examples[0].ids, [int(weight > 0) for weight in self.examples[0].weights]
+
     def facts(self) -> dict[str, Any]:
         """What the run's resolved config says of the data."""
         return {

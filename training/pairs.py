@@ -65,6 +65,11 @@ class PairData:
     def tokens(self) -> int:
         return sum(pair.tokens for pair in self.pairs)
 
+    def example(self) -> tuple[list[int], list[int]]:
+        """The ids of the first prompt and its right answer; 1 where they are the answer."""
+        prompt, chosen = self.pairs[0].prompt, self.pairs[0].chosen
+        return prompt + chosen, [0] * len(prompt) + [1] * len(chosen)
+
     def facts(self) -> dict[str, Any]:
         """What the run's resolved config says of the data."""
         return {

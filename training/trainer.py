@@ -31,6 +31,7 @@ from trl import SFTTrainer
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps
 from haggle.trade.agreement import agreement
+from training.checkpoints import METRICS_FILE
 from training.config import EvaluationSettings
 from training.data import IGNORED, BucketSampler
 from training.heldout import MEASURES, PREFIX, HeldOut, answer, out_of_patience, score
@@ -135,15 +136,20 @@ class BoundedTrainer(Trainer):
     """What all our trainers add to TRL's: a clock, a stop at numbers that are none, batches of
     similar lengths, a schedule that keeps to the time, held-out accuracy as its evaluation. Stands
     before TRL's trainer among the bases.
+
+    `bucket` rows of similar length lie together. It is the batch that the config asks for: the
+    order of rows is the same where memory allows only a part of it at a time.
     """
 
     lr_scheduler: Any
     control: TrainerControl
     held_out: HeldOut | None = None
 
-    def __init__(self, *args: Any, clock: Clock, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, clock: Clock, bucket: int, **kwargs: Any) -> None:
         self.clock = clock
-        super().__init__(*args, **kwargs)
+        self.bucket = bucket
+        log = RunLog(Path(kwargs["args"].output_dir) / METRICS_FILE, clock)
+        super().__init__(*args, callbacks=[log], **kwargs)
         if self.args.bf16:
             # Autocast casts what the adapters multiply; PEFT would cast to float32 and back first.
             for module in self.model.modules():
@@ -173,8 +179,7 @@ class BoundedTrainer(Trainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows = train_dataset if train_dataset is not None else self.train_dataset
-        lengths = self.row_lengths(rows)
-        return BucketSampler(lengths, self.args.per_device_train_batch_size, self.args.seed)
+        return BucketSampler(self.row_lengths(rows), self.bucket, self.args.seed)
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None

@@ -64,6 +64,11 @@ class TurnData:
         """Tokens of the prompts."""
         return sum(len(turn.prompt) for turn in self.turns)
 
+    def example(self) -> tuple[list[int], list[int]]:
+        """The ids of the first prompt and its right answer; 1 where they are the answer."""
+        prompt, answer = self.turns[0].prompt, self.turns[0].answer
+        return prompt + answer, [0] * len(prompt) + [1] * len(answer)
+
     def facts(self) -> dict[str, Any]:
         """What the run's resolved config says of the data."""
         return {

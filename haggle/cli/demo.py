@@ -63,7 +63,7 @@ def run_demo(out: Path, *, train_minutes: float, dialogues: int) -> None:
 
 
 def _train(out: Path, minutes: float) -> Path:
-    from training.config import load_train_config
+    from training.recipes import load_train_config
     from training.run import train
 
     adapter = out / "train" / "adapter"

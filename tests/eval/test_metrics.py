@@ -6,17 +6,8 @@ import math
 
 import pytest
 
-from eval.metrics import (
-    accuracy,
-    percentiles,
-    price_accuracy,
-    rate,
-    sirr,
-    spread,
-    stcr,
-    summarize,
-    transition_counts,
-)
+from eval.metrics import accuracy, price_accuracy, sirr, stcr, summarize, transition_counts
+from haggle.rates import percentiles, rate, spread
 from haggle.trade.records import Dialogue, TurnRecord, Usage
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 

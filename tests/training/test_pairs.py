@@ -13,9 +13,11 @@ import yaml
 from haggle.core.chat_template import render
 from haggle.core.config import CONFIGS
 from haggle.core.errors import HaggleError
-from training.config import DpoConfig, dpo_arguments, load_train_config
+from training.arguments import trainer_arguments
+from training.config import DpoConfig
 from training.pair_trainer import pack
 from training.pairs import TextPair, read_pairs, to_pair_columns, tokenize_pairs
+from training.recipes import load_train_config
 
 ANSWER = [{"role": "assistant", "content": '{"last":"","state":"END","say":"Bye."}'}]
 
@@ -148,7 +150,7 @@ def test_packed_rows_hold_the_prompt_once_and_hide_the_right_answer_from_the_wro
 def test_the_shipped_config_is_one_for_this_method(tmp_path: Path) -> None:
     config = load_train_config(CONFIGS / "train" / "smollm2_135m_dpo.yaml")
     assert isinstance(config, DpoConfig) and config.start_from is not None
-    arguments = dpo_arguments(config.model_copy(update={"output_dir": tmp_path}))
+    arguments = trainer_arguments(config.model_copy(update={"output_dir": tmp_path}))
     assert arguments.beta == config.trainer["beta"]
     assert arguments.learning_rate == config.trainer["learning_rate"]
     assert not arguments.gradient_checkpointing
@@ -183,7 +185,7 @@ def test_what_trl_refuses_is_an_error_for_people(tmp_path: Path) -> None:
         trainer={"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0]},
     )  # fmt: skip
     with pytest.raises(HaggleError, match="loss_weights"):
-        dpo_arguments(config)
+        trainer_arguments(config)
 
 
 def test_a_run_of_before_methods_were_named_goes_on(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from training.checkpoints import last_checkpoint
 from training.config import LoraSettings, TrainConfig
 from training.data import Collator, read_dialogues, to_columns, tokenize
 from training.loading import load_tokenizer
-from training.sft import build_trainer, train
+from training.run import train
+from training.sft import build_trainer
 from training.trainer import Clock, DialogueTrainer, supervised_log_probs
 
 STEPS = 8
