@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 from haggle.core.errors import HaggleError
 from haggle.weights.models import DEFAULT_BASE, resolve_base
 from training.arguments import trainer_arguments
+from training.clock import Clock
 from training.config import TrainConfig
 from training.data import (
     BucketSampler,
     Collator,
     Example,
-    TokenizedData,
+    Tokenized,
     read_dialogues,
     to_columns,
     tokenize,
@@ -66,10 +67,10 @@ def benchmark(
     base_model = resolve_base(base)
     tokenizer = load_tokenizer(base_model)
     every = tokenize(read_dialogues(dataset), tokenizer, max_length=max_length)
-    examples = _first_batches(every.examples, steps, batch_size)
-    data = TokenizedData(examples, 0, 0, every.sha256)
+    examples = _first_batches(every.rows, steps, batch_size)
+    data = Tokenized(examples, 0, 0, every.sha256)
 
-    from training.trainer import Clock, causal_model
+    from training.trainer import causal_model
 
     with tempfile.TemporaryDirectory() as folder:
         config = TrainConfig(

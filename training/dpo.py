@@ -12,16 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from haggle.weights.models import BaseModel
+from training.clock import Clock
 from training.config import DpoConfig
+from training.data import Tokenized
 from training.loading import naming_lora_layers, starting_parts, trainer_parts
-from training.pairs import PairData, TextPair, read_pairs, to_pair_columns, tokenize_pairs
+from training.pairs import Pair, TextPair, read_pairs, to_pair_columns, tokenize_pairs
 from training.templates import Messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from training.pair_trainer import PairTrainer
-    from training.trainer import Clock
 
 
 def read(config: DpoConfig, limit: int | None = None) -> list[TextPair]:
@@ -39,25 +40,27 @@ def rows_in(dialogues: list[Messages]) -> list[TextPair]:
     return pairs
 
 
-def tokens(config: DpoConfig, rows: list[TextPair], tokenizer: PreTrainedTokenizerBase) -> PairData:
+def tokens(
+    config: DpoConfig, rows: list[TextPair], tokenizer: PreTrainedTokenizerBase
+) -> Tokenized[Pair]:
     """The pairs in tokens."""
     return tokenize_pairs(rows, tokenizer, max_length=config.max_length)
 
 
-def largest_batch(data: PairData, arguments: Any) -> tuple[int, int]:
+def largest_batch(data: Tokenized[Pair], arguments: Any) -> tuple[int, int]:
     """Rows and tokens a row of the largest batch that goes through the model. On a CPU both answers
     share a row."""
     size = arguments.per_device_train_batch_size
     if arguments.use_cpu:
-        return size, max(pair.tokens for pair in data.pairs)
-    return 2 * size, max(pair.length for pair in data.pairs)
+        return size, max(pair.tokens for pair in data.rows)
+    return 2 * size, max(pair.length for pair in data.rows)
 
 
 def build_trainer(
     config: DpoConfig,
     base: BaseModel,
     tokenizer: PreTrainedTokenizerBase,
-    data: PairData,
+    data: Tokenized[Pair],
     clock: Clock,
     arguments: Any = None,
 ) -> PairTrainer:
@@ -69,7 +72,7 @@ def build_trainer(
     parts = trainer_parts(config, tokenizer, clock, arguments)
     with naming_lora_layers():
         return PairTrainer(
-            train_dataset=datasets.Dataset.from_dict(to_pair_columns(data.pairs)),
+            train_dataset=datasets.Dataset.from_dict(to_pair_columns(data.rows)),
             **starting_parts(config, base, parts["args"]),
             **parts,
         )

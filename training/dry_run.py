@@ -24,12 +24,13 @@ from haggle.weights.models import BaseModel, resolve_base
 from training.architectures import known_shape, make_tiny_base, read_shape
 from training.arguments import trainer_arguments
 from training.checkpoints import last_checkpoint
+from training.clock import Clock
 from training.config import AnyConfig
-from training.data import IGNORED, read_dialogues
+from training.data import IGNORED, Tokenized, read_dialogues
 from training.estimate import estimate
 from training.loading import load_model, load_tokenizer
 from training.memory import fitted
-from training.methods import METHODS, Data
+from training.methods import METHODS
 from training.quantization import check_quantization
 from training.templates import Messages
 
@@ -86,8 +87,6 @@ def dry_run(config: AnyConfig, *, tiny: bool = False, echo: Say = print) -> DryR
     Raises HaggleError for whatever would stop the real run: an unusable base, template or data set,
     a setting that TRL refuses, a checkpoint that does not answer as the trained model did.
     """
-    from training.trainer import Clock
-
     started = time.monotonic()
     there = _data_set(config, echo)
     with tempfile.TemporaryDirectory(prefix="haggle-dry-run-") as folder:
@@ -123,7 +122,7 @@ def dry_run(config: AnyConfig, *, tiny: bool = False, echo: Say = print) -> DryR
         data=str(config.dataset) if there else "sample of the package",
         parameters=parameters,
         trained=trained,
-        supervised_tokens=int(data.facts()["supervised_tokens"]),
+        supervised_tokens=data.supervised,
         loss=float(loss),
         reload_difference=difference,
         seconds=round(time.monotonic() - started, 2),
@@ -196,7 +195,7 @@ def _base(
 def _reload_difference(
     config: AnyConfig,
     base: BaseModel,
-    data: Data,
+    data: Tokenized[Any],
     trainer: BoundedTrainer,
     checkpoint: Path,
 ) -> float:
@@ -231,13 +230,13 @@ def _reload_difference(
     return difference
 
 
-def _log_probs(model: Any, data: Data) -> torch.Tensor:
+def _log_probs(model: Any, data: Tokenized[Any]) -> torch.Tensor:
     """Log-probabilities of the right answers in the first row."""
     import torch
 
     from training.trainer import causal_model, supervised_log_probs
 
-    ids, learnt = data.example()
+    ids, learnt = data.rows[0].answers()
     model.eval()
     device = next(model.parameters()).device
     inputs = torch.tensor([ids], device=device)

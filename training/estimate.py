@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 LENGTH = 1000  # tokens of the dialogue that is counted
 SUPERVISED = 1 / 3  # of them answers, as in the data sets generated here
 # Measured: SmolLM2-135M with LoRA r=16 on two shared cores with AVX-512 bf16, 230 tokens/s at a
-# counted 0.61 GFLOP each; memory 1 GB and 2 GB more for each 1,000 tokens in a batch. In float32, on
-# two cores without bf16: 3.6 GiB for a row of 1,000 tokens, 12.2 GiB for two of 1,700.
+# counted 0.61 GFLOP each; memory 1 GB and 2 GB more for each 1,000 tokens in a batch. In float32,
+# on two cores without bf16: 3.6 GiB for a row of 1,000 tokens, 12.2 GiB for two of 1,700.
 CPU_FLOPS = 0.14e12
 PROCESS_GIB = 0.7
 KEPT_TO_PEAK = {"bf16": 1.4, "float32": 1.6}

@@ -24,9 +24,9 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, write_json
 from haggle.weights.adapters import ADAPTER_INFO, check_adapter
 from haggle.weights.gguf_file import (
-    QUANTIZATIONS,
     Field,
     LlamaShape,
+    check_quantizations,
     llama_shape,
     metadata_from_directory,
     metadata_from_gguf,
@@ -34,8 +34,8 @@ from haggle.weights.gguf_file import (
     write_lora_gguf,
 )
 from haggle.weights.models import BaseModel, check_model_dir, resolve_base
+from haggle.weights.saving import save_model_bf16
 from training.modelfile import write_modelfile
-from training.weights import save_model_bf16
 
 if TYPE_CHECKING:
     from training.verify import Check
@@ -80,7 +80,7 @@ def export(
     a file is cut off, or a file read back does not answer as the original does.
     """
     out = Path(out_dir)
-    _check_quantizations(quantizations)
+    check_quantizations(quantizations)
     origin = _origin(Path(adapter_dir), base, bool(quantizations), echo)
     source, shape = origin.source, origin.shape
 
@@ -130,13 +130,6 @@ class _Origin:
     @property
     def licence(self) -> str:
         return str(self.info.get("licence", "unknown"))
-
-
-def _check_quantizations(quantizations: Sequence[str]) -> None:
-    for quantization in quantizations:
-        if quantization not in QUANTIZATIONS:
-            known = ", ".join(QUANTIZATIONS)
-            raise HaggleError(f"unknown quantisation {quantization!r}", hint=f"use one of: {known}")
 
 
 def _origin(source: Path, base: str | None, as_gguf: bool, echo: Callable[[str], None]) -> _Origin:

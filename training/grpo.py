@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
+from training.clock import Clock
 from training.config import GrpoConfig
-from training.data import read_dialogues
+from training.data import Tokenized, read_dialogues
 from training.loading import naming_lora_layers, starting_parts, trainer_parts
 from training.rewards import reward_functions
 from training.templates import Messages
 from training.turn_data import (
     TextTurn,
-    TurnData,
+    Turn,
     read_turns,
     to_turn_columns,
     tokenize_turns,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from training.group_trainer import GroupTrainer
-    from training.trainer import Clock
 
 
 def read(config: GrpoConfig, limit: int | None = None) -> list[TextTurn]:
@@ -51,7 +51,7 @@ def rows_in(dialogues: list[Messages]) -> list[TextTurn]:
 
 def tokens(
     config: GrpoConfig, rows: list[TextTurn], tokenizer: PreTrainedTokenizerBase
-) -> TurnData:
+) -> Tokenized[Turn]:
     """The turns in tokens. Raises HaggleError when no turn fits the lengths."""
     longest = config.settings["max_completion_length"]
     return tokenize_turns(
@@ -59,29 +59,29 @@ def tokens(
     )
 
 
-def largest_batch(data: TurnData, arguments: Any) -> tuple[int, int]:
+def largest_batch(data: Tokenized[Turn], arguments: Any) -> tuple[int, int]:
     """Rows and tokens a row of the largest batch that goes through the model. On a CPU the answers
     to a prompt share a row.
 
     Raises HaggleError when there are fewer turns than answers are drawn to at once.
     """
     prompts = arguments.generation_batch_size // arguments.num_generations
-    if len(data.turns) < prompts:
+    if len(data.rows) < prompts:
         raise HaggleError(
-            f"{len(data.turns)} turns are fewer than the {prompts} of one batch",
+            f"{len(data.rows)} turns are fewer than the {prompts} of one batch",
             hint="lower trainer.gradient_accumulation_steps or per_device_train_batch_size, or "
             "take more data",
         )
     size, answer = arguments.per_device_train_batch_size, arguments.max_completion_length
     beside = min(size, arguments.num_generations) if arguments.use_cpu else 1
-    return -(-size // beside), max(len(t.prompt) for t in data.turns) + beside * answer
+    return -(-size // beside), max(len(t.prompt) for t in data.rows) + beside * answer
 
 
 def build_trainer(
     config: GrpoConfig,
     base: BaseModel,
     tokenizer: PreTrainedTokenizerBase,
-    data: TurnData,
+    data: Tokenized[Turn],
     clock: Clock,
     arguments: Any = None,
 ) -> GroupTrainer:
@@ -93,9 +93,9 @@ def build_trainer(
     parts = trainer_parts(config, tokenizer, clock, arguments)
     with naming_lora_layers():
         return GroupTrainer(
-            lengths=[len(turn.prompt) for turn in data.turns],
+            lengths=[len(turn.prompt) for turn in data.rows],
             reward_funcs=reward_functions(),
-            train_dataset=datasets.Dataset.from_dict(to_turn_columns(data.turns)),
+            train_dataset=datasets.Dataset.from_dict(to_turn_columns(data.rows)),
             **starting_parts(config, base, parts["args"]),
             **parts,
         )

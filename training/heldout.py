@@ -24,6 +24,7 @@ from haggle.trade.wire import WireError
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
 from training.templates import Messages, serving_prompt
+from training.turn_data import end_of_turn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -140,9 +141,7 @@ def read_held_out(config: RunSettings, tokenizer: PreTrainedTokenizerBase) -> He
         turns.append(Turn(ids, right, messages[at - 1]["content"]))
     if not turns:
         raise HaggleError("evaluation: no turn to answer", where=str(source))
-    ends = {tokenizer.eos_token_id}
-    if family is not None:
-        ends.add(tokenizer.convert_tokens_to_ids(family.end))
+    ends = {tokenizer.eos_token_id, end_of_turn(tokenizer)}
     return HeldOut(
         settings=settings,
         turns=turns,

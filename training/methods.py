@@ -6,23 +6,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from haggle.weights.models import BaseModel
 from training import dpo, grpo, sft
+from training.data import Tokenized
 from training.templates import Messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-
-class Data(Protocol):
-    """Rows of a data set in tokens."""
-
-    def facts(self) -> dict[str, Any]:
-        """What the run's resolved config says of them."""
-
-    def describe(self) -> str:
-        """One line for people."""
-
-    def example(self) -> tuple[list[int], list[int]]:
-        """The ids of the first row with its right answer, and where these are the answer (1, 0)."""
 
 
 class Method(Protocol):
@@ -34,7 +22,9 @@ class Method(Protocol):
     def rows_in(self, dialogues: list[Messages]) -> list[Any]:
         """The same rows, made from dialogues at hand."""
 
-    def tokens(self, config: Any, rows: list[Any], tokenizer: PreTrainedTokenizerBase) -> Any:
+    def tokens(
+        self, config: Any, rows: list[Any], tokenizer: PreTrainedTokenizerBase
+    ) -> Tokenized[Any]:
         """The rows in tokens."""
 
     def largest_batch(self, data: Any, arguments: Any) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from haggle.core.storage import (
 )
 from haggle.weights.adapters import ADAPTER_INFO
 from haggle.weights.models import KNOWN, BaseModel, resolve_base
+from haggle.weights.saving import in_bf16, save_model_bf16
 from training.arguments import check_machine, trainer_arguments
 from training.checkpoints import (
     CONFIG_FILE,
@@ -36,6 +37,7 @@ from training.checkpoints import (
     last_checkpoint,
     step_of,
 )
+from training.clock import Clock
 from training.config import AnyConfig, RunSettings, differing_keys, resolved_yaml
 from training.curves import write_curves
 from training.failures import explained
@@ -50,12 +52,11 @@ from training.loading import check_start, load_tokenizer
 from training.memory import fitted
 from training.methods import METHODS
 from training.quantization import check_quantization
-from training.weights import in_bf16, save_model_bf16
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from training.trainer import BoundedTrainer, Clock
+    from training.trainer import BoundedTrainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def train(
 
 def _clock(config: RunSettings, checkpoint: Path | None, echo: Callable[[str], None]) -> Clock:
     """The run's clock, as the checkpoint left it."""
-    from training.trainer import Clock, restore_clock
+    from training.trainer import restore_clock
 
     clock = Clock(budget_s=config.max_minutes * 60 if config.max_minutes else None)
     if checkpoint is not None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from haggle.weights.adapters import load_adapter
 from haggle.weights.models import BaseModel
+from training.clock import Clock
 from training.config import TrainConfig
-from training.data import Collator, TokenizedData, read_dialogues, to_columns, tokenize
+from training.data import Collator, Example, Tokenized, read_dialogues, to_columns, tokenize
 from training.loading import load_model, lora_config, naming_lora_layers, trainer_parts
 from training.templates import Messages
-from training.weights import load_adapter
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from training.trainer import Clock, DialogueTrainer
+    from training.trainer import DialogueTrainer
 
 
 def read(config: TrainConfig, limit: int | None = None) -> list[Messages]:
@@ -34,7 +35,7 @@ def rows_in(dialogues: list[Messages]) -> list[Messages]:
 
 def tokens(
     config: TrainConfig, rows: list[Messages], tokenizer: PreTrainedTokenizerBase
-) -> TokenizedData:
+) -> Tokenized[Example]:
     """The dialogues in tokens, each with its weight in the loss."""
     return tokenize(
         rows,
@@ -45,16 +46,16 @@ def tokens(
     )
 
 
-def largest_batch(data: TokenizedData, arguments: Any) -> tuple[int, int]:
+def largest_batch(data: Tokenized[Example], arguments: Any) -> tuple[int, int]:
     """Rows and tokens a row of the largest batch that goes through the model."""
-    return arguments.per_device_train_batch_size, max(len(e.ids) for e in data.examples)
+    return arguments.per_device_train_batch_size, max(len(e.ids) for e in data.rows)
 
 
 def build_trainer(
     config: TrainConfig,
     base: BaseModel,
     tokenizer: PreTrainedTokenizerBase,
-    data: TokenizedData,
+    data: Tokenized[Example],
     clock: Clock,
     arguments: Any = None,
 ) -> DialogueTrainer:
@@ -67,7 +68,7 @@ def build_trainer(
     with naming_lora_layers():
         trainer = DialogueTrainer(
             model=load_model(config, base, parts["args"]),
-            train_dataset=datasets.Dataset.from_dict(to_columns(data.examples)),
+            train_dataset=datasets.Dataset.from_dict(to_columns(data.rows)),
             data_collator=Collator(tokenizer.pad_token_id),
             peft_config=None if config.full_finetuning else lora_config(config.lora),
             **parts,

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps
 from haggle.trade.agreement import agreement
 from training.checkpoints import METRICS_FILE
+from training.clock import Clock
 from training.config import EvaluationSettings
 from training.data import IGNORED, BucketSampler
 from training.heldout import MEASURES, PREFIX, HeldOut, answer, out_of_patience, score
@@ -61,57 +61,6 @@ FIGURES = {
 
 class NonFiniteError(Exception):
     """Loss or gradients are no longer numbers."""
-
-
-@dataclass
-class Clock:
-    """Training time in seconds, over all resumptions, against an optional budget.
-
-    It stands still while the run is `paused` for what is no training.
-    """
-
-    budget_s: float | None = None
-    before_s: float = 0.0
-    tokens: int = 0
-    started: float | None = None
-    steps_here: int = 0
-    away_s: float = 0.0
-    paused_at: float | None = None
-
-    def start(self) -> None:
-        self.started = time.monotonic()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        self.paused_at = time.monotonic()
-        try:
-            yield
-        finally:
-            if self.started is not None:
-                self.away_s += time.monotonic() - self.paused_at
-            self.paused_at = None
-
-    @property
-    def here_s(self) -> float:
-        if self.started is None:
-            return 0.0
-        now = time.monotonic() if self.paused_at is None else self.paused_at
-        return now - self.started - self.away_s
-
-    @property
-    def elapsed_s(self) -> float:
-        return self.before_s + self.here_s
-
-    def share(self) -> float:
-        """Part of the budget that is used up, 0 without a budget."""
-        return min(1.0, self.elapsed_s / self.budget_s) if self.budget_s else 0.0
-
-    def exhausted(self) -> bool:
-        """Whether another step of average length would overrun the budget."""
-        if not self.budget_s:
-            return False
-        step = self.here_s / max(1, self.steps_here)
-        return self.elapsed_s + step >= self.budget_s
 
 
 def supervised_log_probs(
@@ -155,6 +104,15 @@ class BoundedTrainer(Trainer):
             for module in self.model.modules():
                 if hasattr(module, "cast_input_dtype_enabled"):
                     module.cast_input_dtype_enabled = False
+
+    def save_own_adapter_only(self) -> None:
+        """Leave the frozen reference out of checkpoints; it is made again on resuming. Saved
+        beside, it would be all that is loaded: transformers then reads subdirectories alone."""
+        self.model.save_pretrained = partial(
+            self.model.save_pretrained,
+            selected_adapters=["default"],
+            save_embedding_layers=False,  # else PEFT asks the hub whether the vocabulary grew
+        )
 
     def row_lengths(self, rows: Any) -> list[int]:
         """Tokens of each row of a data set."""

@@ -7,7 +7,7 @@ transformers files. Everything heavy is imported inside functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,6 +115,14 @@ def _split_digits(gguf: Path, tokenizer: Any) -> None:
 
     steps = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
     tokenizer.backend_tokenizer.pre_tokenizer = Sequence(steps)
+
+
+def check_quantizations(names: Iterable[str]) -> None:
+    """Raise HaggleError for a name that no GGUF is written in here."""
+    for name in names:
+        if name not in QUANTIZATIONS:
+            hint = "use one of: " + ", ".join(QUANTIZATIONS)
+            raise HaggleError(f"unknown quantisation {name!r}", hint=hint)
 
 
 def llama_shape(config: Mapping[str, Any], where: str) -> LlamaShape:
@@ -238,9 +246,7 @@ def write_gguf(
     """
     import gguf
 
-    if quantization not in QUANTIZATIONS:
-        known = ", ".join(QUANTIZATIONS)
-        raise HaggleError(f"unknown quantisation {quantization!r}", hint=f"use one of {known}")
+    check_quantizations([quantization])
     wanted = gguf.GGMLQuantizationType[quantization]
     with atomic_path(path) as temporary:
         writer = gguf.GGUFWriter(str(temporary), "llama")

@@ -71,7 +71,7 @@ def test_prompts_are_those_that_serving_sends(config: TrainConfig, tokenizer: An
         if message["role"] == "assistant"
     }
     assert {tokenizer.decode(turn.prompt): turn.right for turn in held_out.turns} == expected
-    dialogues = [ids.ids for ids in tokenize([row["messages"] for row in rows], tokenizer, max_length=9999).examples]  # fmt: skip
+    dialogues = [ids.ids for ids in tokenize([row["messages"] for row in rows], tokenizer, max_length=9999).rows]  # fmt: skip
     for turn in held_out.turns:
         assert any(ids[: len(turn.prompt)] == turn.prompt for ids in dialogues)
     assert held_out.dialogues == 6 and "6 dialogues" in held_out.describe()

@@ -53,7 +53,7 @@ def a_batch(config: TrainConfig, tokenizer: Any, weight: float = 1.0) -> dict[st
     data = tokenize(
         read_dialogues(config.dataset)[:3], tokenizer, max_length=512, spoken_weight=weight
     )
-    columns = to_columns(data.examples)
+    columns = to_columns(data.rows)
     rows = [{key: values[i] for key, values in columns.items()} for i in range(3)]
     return Collator(tokenizer.pad_token_id)(rows)
 
