@@ -167,7 +167,7 @@ def _meta_model(shape: Mapping[str, Any], lora: LoraSettings | None, dtype: Any)
     from transformers import AutoModelForCausalLM
 
     from training import attention
-    from training.loading import lora_config
+    from training.loading import lora_config, naming_lora_layers
 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(
@@ -176,7 +176,8 @@ def _meta_model(shape: Mapping[str, Any], lora: LoraSettings | None, dtype: Any)
         model.tie_weights()
         if lora is None:
             return model
-        return get_peft_model(model, lora_config(lora), autocast_adapter_dtype=False)
+        with naming_lora_layers():
+            return get_peft_model(model, lora_config(lora), autocast_adapter_dtype=False)
 
 
 def _loss(model: Any, length: int) -> torch.Tensor:

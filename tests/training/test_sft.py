@@ -298,7 +298,7 @@ def test_a_run_can_start_from_the_adapter_of_another(config, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [("rank", "adapter does not fit"), ("nothing", "no adapter to start")]
+    ("wrong", "words"), [("rank", "adapter does not fit"), ("nothing", "no such adapter directory")]
 )
 def test_an_adapter_that_does_not_fit_is_told(config, tmp_path, wrong, words):
     directory = tmp_path / "elsewhere"
