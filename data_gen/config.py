@@ -65,9 +65,9 @@ def load_data_config(path: str | Path) -> DataConfig:
     return load_config(path, DataConfig)
 
 
-def override(path: str | Path, **changes: Any) -> DataConfig:
-    """A data config with the values given (those not None) in place of the file's."""
-    data = load_data_config(path).model_dump()
+def override(config: DataConfig, **changes: Any) -> DataConfig:
+    """A data config with the values given (those not None) in place of its own."""
+    data = config.model_dump()
     data |= {key: value for key, value in changes.items() if value is not None}
     return parse(data, DataConfig, "options")
 

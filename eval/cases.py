@@ -18,13 +18,12 @@ from typing import Any
 from pydantic import Field
 
 from eval.journal import USAGE, finish, keep, resume
-from eval.metrics import percentiles
 from eval.usage import Meter
 from haggle.core.config import Record, parse
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import dumps, numbered_jsonl
-from haggle.rates import Rate, rate
+from haggle.rates import Rate, percentiles, rate
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.procedure import load_procedure

@@ -8,17 +8,16 @@ export that is the merged model in bf16.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eval.journal import PROGRESS, RUN
-from eval.metrics import Rate, rate, share
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
 from haggle.core.storage import read_json, read_jsonl
+from haggle.rates import paired_difference, rate, share
 from haggle.trade.agreement import agreement
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.wire import Proposal, decode_compact
@@ -66,66 +65,6 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
         "left_out": len(set().union(*(run.records for run in runs))) - len(ids),
         "runs": [_held_against(first, run, ids, procedure) for run in runs],
     }
-
-
-def paired_difference(mine: Sequence[bool], reference: Sequence[bool]) -> Rate:
-    """Difference of two shares measured on the same turns, `mine` minus `reference`, with its 95%
-    interval: Newcombe's method 10 (Statistics in Medicine 17, 1998, 2635-2650).
-
-    It combines the Wilson intervals of both shares by how far the outcomes go together, so it keeps
-    a width where a bootstrap has none (no turn differs). Also `gained` and `lost` turns.
-    """
-    n = len(mine)
-    pairs = list(zip(mine, reference, strict=True))
-    gained = sum(a and not b for a, b in pairs)
-    lost = sum(b and not a for a, b in pairs)
-    both = sum(a and b for a, b in pairs)
-    neither = n - both - gained - lost
-    if not n:
-        return {"value": None, "n": 0, "low": None, "high": None, "gained": 0, "lost": 0}
-    one, two = share(mine), share(reference)
-    phi = _phi(both, gained, lost, neither)
-    difference = (gained - lost) / n
-
-    def reach(a: float, b: float) -> float:
-        return math.sqrt(max(0.0, a * a - 2 * phi * a * b + b * b))
-
-    down = reach(one["value"] - one["low"], two["high"] - two["value"])
-    up = reach(one["high"] - one["value"], two["value"] - two["low"])
-    return {
-        "value": difference,
-        "n": n,
-        "low": max(-1.0, difference - down),
-        "high": min(1.0, difference + up),
-        "gained": gained,
-        "lost": lost,
-    }
-
-
-def independent_difference(mine: Rate, reference: Rate) -> Rate:
-    """Difference of two rates measured on different turns, with its 95% interval: Newcombe's method
-    10 for independent samples (Statistics in Medicine 17, 1998, 873-890)."""
-    a, b = mine, reference
-    down = math.hypot(a["value"] - a["low"], b["high"] - b["value"])
-    up = math.hypot(a["high"] - a["value"], b["value"] - b["low"])
-    difference = a["value"] - b["value"]
-    return {
-        "value": difference,
-        "n": min(a["n"], b["n"]),
-        "low": max(-1.0, difference - down),
-        "high": min(1.0, difference + up),
-    }
-
-
-def _phi(both: int, gained: int, lost: int, neither: int) -> float:
-    """Correlation of the two outcomes, with Newcombe's correction for continuity."""
-    margins = (both + gained) * (lost + neither) * (both + lost) * (gained + neither)
-    if not margins:
-        return 0.0
-    product: float = both * neither - gained * lost
-    if product > 0:
-        product = max(product - (both + gained + lost + neither) / 2, 0)
-    return product / math.sqrt(margins)
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -1,6 +1,6 @@
 """Joint accuracy against training tokens, and where the curve would lead.
 
-    haggle eval learning-curve runs/train/shipped --dataset runs/data/unseen --out runs/curve
+    haggle eval learning-curve runs/train/smollm2_135m --dataset runs/data/unseen --out runs/curve
 
 Every checkpoint of a run answers the same turns. The share of wrong answers is fitted as a power
 law of the tokens, `error = a * tokens ** -b`, by least squares of the logarithms. Intervals come
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.compare import AnsweredRun, common_turns
-from eval.metrics import share
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_path, write_json
+from haggle.rates import share
 
 if TYPE_CHECKING:
     import numpy as np

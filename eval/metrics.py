@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from haggle.rates import Rate, rate
+from haggle.rates import Rate, percentiles, share, spread
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.records import Dialogue, TurnRecord
 
 HALF_A_CENT = 0.005
-
-
-def share(outcomes: Iterable[bool]) -> Rate:
-    """The rate of true outcomes."""
-    values = list(outcomes)
-    return rate(sum(values), len(values))
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """`p50` and `p95` by linear interpolation; None without values."""
-    if not values:
-        return {"p50": None, "p95": None}
-    ordered = sorted(values)
-
-    def at(q: float) -> float:
-        position = q * (len(ordered) - 1)
-        low = int(position)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
-
-    return {"p50": at(0.5), "p95": at(0.95)}
-
-
-def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean and standard deviation, as the papers give tokens and time."""
-    if not values:
-        return {"mean": None, "sd": None}
-    sd = statistics.stdev(values) if len(values) > 1 else 0.0
-    return {"mean": statistics.fmean(values), "sd": sd}
 
 
 def stcr(dialogues: Sequence[Dialogue], procedure: Procedure | None = None) -> Rate:

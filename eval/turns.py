@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from eval.journal import USAGE, finish, keep, resume
-from eval.metrics import percentiles, share
 from eval.usage import Meter
 from haggle.agreement import Agreement, agreement
 from haggle.core.engine import Engine, GenerationRequest, Message
@@ -24,6 +23,7 @@ from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
 from haggle.core.storage import dumps
 from haggle.dataset import iter_rows
+from haggle.rates import percentiles, share
 from haggle.trade.merchant import MAX_TOKENS
 from haggle.trade.procedure import load_procedure
 from haggle.trade.session import MAX_EXCHANGES

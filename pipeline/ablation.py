@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,10 @@ from pydantic import Field
 from haggle.core.config import (
     Record,
     claim_directory,
+    merged,
     named_config,
     parse,
-    read_mapping,
+    read_config,
 )
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import read_json, write_json
@@ -112,23 +113,24 @@ def prepared(asked: AblationConfig, out: Path, file: str = "") -> dict[str, Prep
     Raises HaggleError naming the arm and the key that is wrong, and before them `file`.
     """
     from data_gen.config import DataConfig
-    from training.config import TrainConfig, parse_train_config
+    from training.config import TrainConfig
+    from training.recipes import parse_train_config
 
     base, recipe = (
-        read_mapping(named_config(kind, name))
+        read_config(named_config(kind, name))
         for kind, name in (("data", asked.data), ("train", asked.recipe))
     )
-    measured = read_mapping(named_config("data", asked.measured))
+    measured = read_config(named_config("data", asked.measured))
     made: dict[str, DataConfig] = {}  # by the directory they are written to
     arms = {}
     for name, arm in asked.arms.items():
-        data = parse(merge(base, arm.data), DataConfig, f"{file}arms.{name}.data")
+        data = parse(merged(base, arm.data), DataConfig, f"{file}arms.{name}.data")
         test = parse(measured | {"method": data.method}, DataConfig, f"{file}measured")
         _check(data, test, f"{file}arms.{name}.data", f"{file}measured")
         folders = [
             _folder(made, kind, name, one) for kind, one in (("data", data), ("measured", test))
         ]
-        changed = merge(recipe, arm.train)
+        changed = merged(recipe, arm.train)
         changed |= {"dataset": str(out / folders[0]), "output_dir": str(out / name / "train")}
         train = parse_train_config(changed, f"{file}arms.{name}.train")
         if not isinstance(train, TrainConfig):
@@ -161,18 +163,6 @@ def _folder(made: dict[str, DataConfig], kind: str, name: str, config: DataConfi
     folder = next(same, f"{kind}/{name}")
     made[folder] = config
     return folder
-
-
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the changes in it; mappings in both are merged key by key."""
-    merged = dict(base)
-    for key, value in changes.items():
-        old = merged.get(key)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            merged[key] = merge(old, value)
-        else:
-            merged[key] = value
-    return merged
 
 
 def _run(
@@ -214,7 +204,8 @@ def compared_arms(asked: AblationConfig, out: Path) -> dict[str, Any]:
     (`eval.compare`), and of independent samples where it was not, as with another format; None
     while the first arm is not finished.
     """
-    from eval.compare import independent_difference, paired_difference, read_answered
+    from eval.compare import read_answered
+    from haggle.rates import independent_difference, paired_difference
 
     done: dict[str, Any] = {}
     first: dict[str, Any] = {}

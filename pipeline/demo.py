@@ -106,7 +106,7 @@ def converse(console: Console) -> None:
 
 
 def _train(out: Path, minutes: float) -> Path:
-    from training.config import load_train_config
+    from training.recipes import load_train_config
     from training.run import train
 
     adapter = out / "train" / "adapter"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import Annotated, Any
 
 import anyio
-from fastapi import Depends, FastAPI, Request, status
+from fastapi import APIRouter, Depends, FastAPI, Request, status
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
@@ -131,7 +131,39 @@ def make_app(
     `confirmation` what closes a sale in all of them, where it is not left to each; `origins` the
     web pages whose scripts may call it."""
     sessions = Sessions(most, idle)
-    merchant = Merchant(engine, guard)
+    guarded = [Depends(_key_check(api_key))]
+    app = _bare_app(origins)
+
+    @app.get("/health")
+    def health() -> dict[str, Any]:
+        """Whether it answers, with which model and how many sessions."""
+        return {
+            "status": "ok", "engine": engine.name, "model": engine.model, "guard": guard,
+            "sessions": len(sessions),
+        }  # fmt: skip
+
+    app.include_router(
+        _visits(engine, worlds, sessions, method, confirmation), dependencies=guarded
+    )
+    app.include_router(_talk(Merchant(engine, guard), sessions), dependencies=guarded)
+    return app
+
+
+def _bare_app(origins: tuple[str, ...]) -> FastAPI:
+    """The application without routes: who may call it from a page, and how errors are told."""
+    app = FastAPI(title="Haggle", version=__version__, summary=__doc__.splitlines()[0])
+    if origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"]
+        )
+    app.add_exception_handler(HaggleError, _told)
+    app.add_exception_handler(RequestValidationError, _told_unreadable)
+    app.add_exception_handler(HTTPException, _told_by_the_framework)
+    return app
+
+
+def _key_check(api_key: str | None) -> Callable[..., None]:
+    """What lets a request in: the key, where there is one. Raises Refused (401)."""
 
     def allowed(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> None:
         sent = given.credentials if given else ""
@@ -143,30 +175,25 @@ def make_app(
                 hint="send `Authorization: Bearer KEY`",
             )
 
-    app = FastAPI(title="Haggle", version=__version__, summary=__doc__.splitlines()[0])
-    if origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"]
-        )
-    app.add_exception_handler(HaggleError, _told)
-    app.add_exception_handler(RequestValidationError, _told_unreadable)
-    app.add_exception_handler(HTTPException, _told_by_the_framework)
-    guarded = [Depends(allowed)]
+    return allowed
 
-    @app.get("/health")
-    def health() -> dict[str, Any]:
-        """Whether it answers, with which model and how many sessions."""
-        return {
-            "status": "ok", "engine": engine.name, "model": engine.model, "guard": guard,
-            "sessions": len(sessions),
-        }  # fmt: skip
 
-    @app.get("/worlds", dependencies=guarded)
+def _visits(
+    engine: Engine,
+    worlds: Mapping[str, World],
+    sessions: Sessions,
+    method: str,
+    confirmation: str | None,
+) -> APIRouter:
+    """Routes that list the shops, open sessions in them, look at them and close them."""
+    routes = APIRouter()
+
+    @routes.get("/worlds")
     def shops() -> dict[str, list[ItemLine]]:
         """The shops served by name, and their shelves."""
         return {name: _shelf(world) for name, world in worlds.items()}
 
-    @app.post("/sessions", status_code=status.HTTP_201_CREATED, dependencies=guarded)
+    @routes.post("/sessions", status_code=status.HTTP_201_CREATED)
     def open_session(opening: Opening) -> Visit:
         """Open a session in a shop."""
         shop = with_confirmation(_world(opening, worlds), confirmation)
@@ -177,17 +204,24 @@ def make_app(
             warm(session.messages())
         return _visit(number, session)
 
-    @app.get("/sessions/{number}", dependencies=guarded)
+    @routes.get("/sessions/{number}")
     def look(number: str) -> Visit:
         """Where a session stands."""
         return _visit(number, sessions.find(number).session)
 
-    @app.delete("/sessions/{number}", status_code=status.HTTP_204_NO_CONTENT, dependencies=guarded)
+    @routes.delete("/sessions/{number}", status_code=status.HTTP_204_NO_CONTENT)
     def leave(number: str) -> None:
         """Forget a session."""
         sessions.close(number)
 
-    @app.post("/sessions/{number}/turns", response_model=Answer, dependencies=guarded)
+    return routes
+
+
+def _talk(merchant: Merchant, sessions: Sessions) -> APIRouter:
+    """Routes of a turn: say a line, close the sale of a review."""
+    routes = APIRouter()
+
+    @routes.post("/sessions/{number}/turns", response_model=Answer)
     def say(number: str, line: Line) -> Any:
         """Say a line; with `stream` server-sent events: `say` pieces, then `turn` or `error`."""
         if line.stream:
@@ -198,7 +232,7 @@ def make_app(
             turn = merchant.reply(session, line.text)
             return _answer(session, turn, before, time.perf_counter() - started)
 
-    @app.post("/sessions/{number}/confirm", response_model=Answer, dependencies=guarded)
+    @routes.post("/sessions/{number}/confirm", response_model=Answer)
     def confirm(number: str, confirmation: Confirmation) -> Any:
         """Close the sale of the review on the table, whatever was said; 409 for another id."""
         with sessions.talking(number) as session:
@@ -211,7 +245,7 @@ def make_app(
                 ) from error
             return _answer(session, turn, before, time.perf_counter() - started)
 
-    return app
+    return routes
 
 
 class _Stream(StreamingResponse):

@@ -19,7 +19,7 @@ def test_a_model_is_trained_exported_served_and_measured(tmp_path: Path) -> None
     from serving.engines import load_engine, read_engine_config
     from training.config import TrainConfig
     from training.export import export
-    from training.sft import train
+    from training.run import train
 
     data = generate(DataConfig(train=6, test=2, items=(4, 5)), tmp_path / "data", progress=False)
     assert data["splits"]["train"]["dialogues"] == 6

@@ -3,7 +3,8 @@
     python -m training.benchmark --dataset runs/data/demo [--steps 4] [--rounds 3] [--batch-size 4]
 
 Both train the same LoRA with the same optimiser and the same supervised-position loss; rounds
-alternate, so that a machine that is busy for a while slows both. The goal is a ratio of 0.9.
+alternate, so that a machine that is busy for a while slows both. The goal is a ratio of 0.9. Where
+memory does not hold a batch, both take it in parts.
 """
 
 from __future__ import annotations
@@ -15,23 +16,27 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.weights.models import DEFAULT_BASE, resolve_base
-from training.config import TrainConfig, sft_arguments
+from training.arguments import trainer_arguments
+from training.clock import Clock
+from training.config import TrainConfig
 from training.data import (
     BucketSampler,
     Collator,
     Example,
-    TokenizedData,
+    Tokenized,
     read_dialogues,
     to_columns,
     tokenize,
 )
 from training.loading import load_tokenizer
-from training.sft import build_trainer
+from training.memory import fitted
+from training.sft import build_trainer, largest_batch
 
 if TYPE_CHECKING:
     import torch
@@ -62,10 +67,10 @@ def benchmark(
     base_model = resolve_base(base)
     tokenizer = load_tokenizer(base_model)
     every = tokenize(read_dialogues(dataset), tokenizer, max_length=max_length)
-    examples = _first_batches(every.examples, steps, batch_size)
-    data = TokenizedData(examples, 0, 0, every.sha256)
+    examples = _first_batches(every.rows, steps, batch_size)
+    data = Tokenized(examples, 0, 0, every.sha256)
 
-    from training.trainer import Clock, causal_model
+    from training.trainer import causal_model
 
     with tempfile.TemporaryDirectory() as folder:
         config = TrainConfig(
@@ -82,34 +87,44 @@ def benchmark(
                 "learning_rate": 1e-4,
             },
         )
-        arguments = sft_arguments(config)
-        collate = Collator(tokenizer.pad_token_id)
+        largest = partial(largest_batch, data)
+        arguments = fitted(config, trainer_arguments(config), base_model.path, largest)
         trainer = build_trainer(config, base_model, tokenizer, data, Clock(), arguments)
         order = list(BucketSampler([len(e.ids) for e in examples], batch_size, config.seed))
-        rows = to_columns(examples)
-        batches = [
-            collate([{k: v[i] for k, v in rows.items()} for i in order[at : at + batch_size]])
-            for at in range(0, len(order), batch_size)
-        ]
+        part, parts = arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps
+        batches = _batches(examples, order, part, tokenizer.pad_token_id)
         model = causal_model(trainer.model)
-        bare_loop(model, batches[:1], bf16=arguments.bf16)  # first calls allocate and compile
-        ours, bare = [], []
+        bare = partial(bare_loop, model, parts=parts, bf16=arguments.bf16)
+        bare(batches[:parts])  # first calls allocate and compile
+        speeds: dict[str, list[float]] = {"trainer": [], "bare": []}
         for number in range(rounds):
             for which in ("bare", "trainer") if number % 2 else ("trainer", "bare"):
                 started = time.perf_counter()
                 if which == "bare":
-                    bare_loop(model, batches, bf16=arguments.bf16)
-                    bare.append(data.tokens / (time.perf_counter() - started))
+                    bare(batches)
                 else:
                     trainer.optimizer = trainer.lr_scheduler = None
                     trainer.train()
-                    ours.append(data.tokens / (time.perf_counter() - started))
-    ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
-    return Throughput(ours, bare, ratio, data.tokens)
+                speeds[which].append(data.tokens / (time.perf_counter() - started))
+    ratios = [a / b for a, b in zip(*speeds.values(), strict=True)]
+    return Throughput(**speeds, ratio=statistics.median(ratios), tokens_per_round=data.tokens)
 
 
-def bare_loop(model: Any, batches: Sequence[dict[str, torch.Tensor]], *, bf16: bool) -> float:
-    """The plainest training loop over the batches; returns the last loss.
+def _batches(
+    examples: Sequence[Example], order: Sequence[int], size: int, pad_id: int
+) -> list[dict[str, torch.Tensor]]:
+    """The trainer's batches of `size` rows, padded."""
+    collate, rows = Collator(pad_id), to_columns(examples)
+    return [
+        collate([{k: v[i] for k, v in rows.items()} for i in order[at : at + size]])
+        for at in range(0, len(order), size)
+    ]
+
+
+def bare_loop(
+    model: Any, batches: Sequence[dict[str, torch.Tensor]], *, parts: int, bf16: bool
+) -> float:
+    """The plainest training loop, with an update every `parts` batches; returns the last loss.
 
     Loss as in the trainer: weighted next-token loss at supervised positions only.
     """
@@ -119,7 +134,7 @@ def bare_loop(model: Any, batches: Sequence[dict[str, torch.Tensor]], *, bf16: b
     optimizer = torch.optim.AdamW(trained, lr=1e-4, weight_decay=0.0, fused=True)
     model.train()
     last = 0.0
-    for batch in batches:
+    for number, batch in enumerate(batches, start=1):
         labels, weights = batch["labels"][:, 1:], batch["loss_weights"][:, 1:]
         mask = labels != -100
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -127,11 +142,12 @@ def bare_loop(model: Any, batches: Sequence[dict[str, torch.Tensor]], *, bf16: b
             logits = model.lm_head(hidden.last_hidden_state[:, :-1][mask]).float()
             loss = torch.nn.functional.cross_entropy(logits, labels[mask], reduction="none")
         loss = (loss * weights[mask]).sum() / weights.sum()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        (loss / parts).backward()
         last = loss.item()
+        if number % parts == 0:
+            torch.nn.utils.clip_grad_norm_(trained, 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
     return last
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints in a run's directory: which there are, and which is whole."""
+"""A run's directory: the names in it, which checkpoints there are, and which is whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from haggle.core.storage import read_json
 from haggle.weights.models import check_safetensors
 
 PREFIX = "checkpoint-"
+CONFIG_FILE = "config.resolved.yaml"
+METRICS_FILE = "metrics.jsonl"
+RESULT_FILE = "result.json"
 
 
 def step_of(checkpoint: Path) -> int:

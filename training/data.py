@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from haggle.core.errors import HaggleError
 from haggle.dataset import located_rows
@@ -29,6 +29,58 @@ SPOKEN_KEY = '"say":"'
 Overlong = Literal["cut", "drop"]
 
 
+class Row(Protocol):
+    """A row in tokens."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def supervised(self) -> int: ...
+    def answers(self) -> tuple[list[int], list[int]]:
+        """Ids with a right answer among them, and 1 where they are the answer, else 0."""
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized(Generic[R]):
+    """Rows ready to train on, and how many were shortened or dropped as too long."""
+
+    rows: list[R]
+    shortened: int
+    dropped: int
+    sha256: str
+    name: str = "dialogues"
+    how: str = "cut"
+
+    @property
+    def tokens(self) -> int:
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def supervised(self) -> int:
+        return sum(row.supervised for row in self.rows)
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's resolved config says of the data."""
+        return {
+            "data_sha256": self.sha256,
+            self.name: len(self.rows),
+            "tokens": self.tokens,
+            "supervised_tokens": self.supervised,
+            "cut" if self.name == "dialogues" else "shortened": self.shortened,
+            "dropped": self.dropped,
+        }
+
+    def describe(self) -> str:
+        """One line for people."""
+        return (
+            f"{len(self.rows):,} {self.name}, {self.tokens:,} tokens, {self.supervised:,} "
+            f"supervised; {self.shortened} {self.how} and {self.dropped} dropped as too long"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """One dialogue in tokens. `weights` is 0 where the model is not to learn, else above 0."""
@@ -36,41 +88,16 @@ class Example:
     ids: list[int]
     weights: list[float]
 
-
-@dataclass(frozen=True, slots=True)
-class TokenizedData:
-    """Examples ready to train on, and what happened to those that were too long."""
-
-    examples: list[Example]
-    cut: int
-    dropped: int
-    sha256: str
-
     @property
     def tokens(self) -> int:
-        return sum(len(example.ids) for example in self.examples)
+        return len(self.ids)
 
     @property
     def supervised(self) -> int:
-        return sum(weight > 0 for example in self.examples for weight in example.weights)
+        return sum(weight > 0 for weight in self.weights)
 
-    def facts(self) -> dict[str, Any]:
-        """What the run's resolved config says of the data."""
-        return {
-            "data_sha256": self.sha256,
-            "dialogues": len(self.examples),
-            "tokens": self.tokens,
-            "supervised_tokens": self.supervised,
-            "cut": self.cut,
-            "dropped": self.dropped,
-        }
-
-    def describe(self) -> str:
-        """One line for people: sizes, and how many dialogues were cut or dropped."""
-        return (
-            f"{len(self.examples):,} dialogues, {self.tokens:,} tokens, {self.supervised:,} "
-            f"of them supervised; {self.cut} cut and {self.dropped} dropped as too long"
-        )
+    def answers(self) -> tuple[list[int], list[int]]:
+        return self.ids, [int(weight > 0) for weight in self.weights]
 
 
 def read_dialogues(path: str | Path, limit: int | None = None) -> list[Messages]:
@@ -122,7 +149,7 @@ def tokenize(
     max_length: int,
     overlong: Overlong = "cut",
     spoken_weight: float = 1.0,
-) -> TokenizedData:
+) -> Tokenized[Example]:
     """Tokenize whole dialogues; each answer and its end of turn carry weight, all else none.
 
     A dialogue above `max_length` tokens is cut behind its last answer that fits, or dropped.
@@ -149,7 +176,7 @@ def tokenize(
         raise HaggleError(
             f"no dialogue has a whole turn within max_length={max_length}", hint="raise max_length"
         )
-    return TokenizedData(examples, cut, dropped, digest.hexdigest())
+    return Tokenized(examples, cut, dropped, digest.hexdigest())
 
 
 def _last_whole_turn(mask: Sequence[int], limit: int) -> int:

@@ -3,57 +3,64 @@
     haggle preferences --config configs/data/preferences.yaml --out runs/data/preferences
     haggle train --config configs/train/smollm2_135m_dpo.yaml
 
-Starts from a trained adapter (which stays the reference) or from the bare base model. What a run
-directory holds and how a run is resumed stands in `training.run`.
+Starts from a trained adapter (which stays the reference) or from the bare base model.
+`training.run` calls the functions here in their order; `training.methods` says what each is for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from haggle.weights.models import BaseModel
-from training.config import DpoConfig, dpo_arguments
-from training.loading import check_start, lora_config, naming_lora_layers, starting_model
-from training.pairs import PairData, read_pairs, to_pair_columns, tokenize_pairs
-from training.run import METRICS_FILE, TrainResult, carry_out, start
+from training.clock import Clock
+from training.config import DpoConfig
+from training.data import Tokenized
+from training.loading import naming_lora_layers, starting_parts, trainer_parts
+from training.pairs import Pair, TextPair, read_pairs, to_pair_columns, tokenize_pairs
+from training.templates import Messages
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from training.pair_trainer import PairTrainer
-    from training.trainer import Clock
 
 
-def train(
-    config: DpoConfig, resume: bool = True, echo: Callable[[str], None] = print
-) -> TrainResult:
-    """Train as `config` says and save the adapter (bf16), or all weights.
+def read(config: DpoConfig, limit: int | None = None) -> list[TextPair]:
+    """The pairs of the train split."""
+    return read_pairs(config.dataset, limit)
 
-    Resumes and refuses as `training.sft.train` does. Raises HaggleError as well when the adapter to
-    start from does not belong to the base.
-    """
-    arguments = dpo_arguments(config)
-    base, tokenizer = start(config, arguments, echo)
-    facts: dict[str, Any] = {}
-    if config.start_from is not None:
-        facts["adapter_sha256"] = check_start(config.start_from, base)
-        echo(f"Adapter: {config.start_from}")
-    data = tokenize_pairs(read_pairs(config.dataset), tokenizer, max_length=config.max_length)
-    echo(f"Data: {data.describe()}")
 
-    def build(clock: Clock) -> PairTrainer:
-        return build_trainer(config, base, tokenizer, data, clock, arguments)
+def rows_in(dialogues: list[Messages]) -> list[TextPair]:
+    """Each dialogue's first answer against its second, which comes too early there."""
+    pairs = []
+    for messages in dialogues:
+        first, second = [i for i, m in enumerate(messages) if m["role"] == "assistant"][:2]
+        chosen, early = messages[first]["content"], messages[second]["content"]
+        pairs.append(TextPair(messages[:first], chosen, early))
+    return pairs
 
-    facts |= data.facts()
-    return carry_out(config, base, tokenizer, facts, arguments, build, resume, echo)
+
+def tokens(
+    config: DpoConfig, rows: list[TextPair], tokenizer: PreTrainedTokenizerBase
+) -> Tokenized[Pair]:
+    """The pairs in tokens."""
+    return tokenize_pairs(rows, tokenizer, max_length=config.max_length)
+
+
+def largest_batch(data: Tokenized[Pair], arguments: Any) -> tuple[int, int]:
+    """Rows and tokens a row of the largest batch that goes through the model. On a CPU both answers
+    share a row."""
+    size = arguments.per_device_train_batch_size
+    if arguments.use_cpu:
+        return size, max(pair.tokens for pair in data.rows)
+    return 2 * size, max(pair.length for pair in data.rows)
 
 
 def build_trainer(
     config: DpoConfig,
     base: BaseModel,
     tokenizer: PreTrainedTokenizerBase,
-    data: PairData,
+    data: Tokenized[Pair],
     clock: Clock,
     arguments: Any = None,
 ) -> PairTrainer:
@@ -61,17 +68,11 @@ def build_trainer(
     import datasets
 
     from training.pair_trainer import PairTrainer
-    from training.trainer import RunLog
 
-    arguments = arguments or dpo_arguments(config)
-    new_adapter = config.start_from is None and not config.full_finetuning
+    parts = trainer_parts(config, tokenizer, clock, arguments)
     with naming_lora_layers():
         return PairTrainer(
-            clock=clock,
-            model=starting_model(config, base, arguments),
-            args=arguments,
-            train_dataset=datasets.Dataset.from_dict(to_pair_columns(data.pairs)),
-            processing_class=tokenizer,
-            peft_config=lora_config(config) if new_adapter else None,
-            callbacks=[RunLog(config.output_dir / METRICS_FILE, clock)],
+            train_dataset=datasets.Dataset.from_dict(to_pair_columns(data.rows)),
+            **starting_parts(config, base, parts["args"]),
+            **parts,
         )

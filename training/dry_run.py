@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,23 +21,23 @@ from haggle.core.chat_template import tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.dataset import dataset_files
 from haggle.weights.models import BaseModel, resolve_base
-from training import dpo, grpo, sft
 from training.architectures import known_shape, make_tiny_base, read_shape
+from training.arguments import trainer_arguments
 from training.checkpoints import last_checkpoint
-from training.config import AnyConfig, DpoConfig, GrpoConfig, trainer_defaults
-from training.data import IGNORED, TokenizedData, read_dialogues, tokenize
+from training.clock import Clock
+from training.config import AnyConfig
+from training.data import IGNORED, Tokenized, read_dialogues
 from training.estimate import estimate
 from training.loading import load_model, load_tokenizer
-from training.pairs import PairData, TextPair, read_pairs, tokenize_pairs
+from training.memory import fitted
+from training.methods import METHODS
 from training.quantization import check_quantization
 from training.templates import Messages
-from training.turn_data import TurnData, tokenize_turns, turns_in
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase
 
-    from training.trainer import BoundedTrainer, Clock
+    from training.trainer import BoundedTrainer
 
 DIALOGUES = 4  # of a data set: enough for a step
 SAMPLE = "sample_dialogues.jsonl"
@@ -55,7 +56,6 @@ ONE_STEP = {
     "disable_tqdm": True,
 }
 Say = Callable[[str], None]
-Tokens = TokenizedData | PairData | TurnData
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,8 @@ def dry_run(config: AnyConfig, *, tiny: bool = False, echo: Say = print) -> DryR
     Raises HaggleError for whatever would stop the real run: an unusable base, template or data set,
     a setting that TRL refuses, a checkpoint that does not answer as the trained model did.
     """
-    from training.trainer import Clock
-
     started = time.monotonic()
-    path, origin = _data_set(config, echo)
+    there = _data_set(config, echo)
     with tempfile.TemporaryDirectory(prefix="haggle-dry-run-") as folder:
         work = Path(folder)
         base, shape, real = _base(config, tiny, work / "base", echo)
@@ -98,9 +96,13 @@ def dry_run(config: AnyConfig, *, tiny: bool = False, echo: Say = print) -> DryR
         tokenizer = load_tokenizer(base)
         family = tokenizer_family(tokenizer)
         template = family.name if family else "its own"
-        data = _tokens(step, path, tokenizer)
+        method = METHODS[config.method]
+        rows = method.read(step, DIALOGUES) if there else method.rows_in(sample())
+        data = method.tokens(step, rows, tokenizer)
         echo(f"Template: {template}; data: {data.describe()}")
-        trainer = _trainer(step, base, tokenizer, data, Clock())
+        batch = partial(method.largest_batch, data)
+        arguments = fitted(step, trainer_arguments(step), base.path, batch, echo)
+        trainer = method.build_trainer(step, base, tokenizer, data, Clock(), arguments)
         sizes = [(p.numel(), p.requires_grad) for p in trainer.model.parameters()]
         parameters, trained = sum(n for n, _ in sizes), sum(n for n, learns in sizes if learns)
         echo(f"Model: {parameters:,} parameters, {trained:,} of them trained")
@@ -117,10 +119,10 @@ def dry_run(config: AnyConfig, *, tiny: bool = False, echo: Say = print) -> DryR
         weights="real" if real else "tiny, random",
         architecture=str(shape["model_type"]),
         template=template,
-        data=origin,
+        data=str(config.dataset) if there else "sample of the package",
         parameters=parameters,
         trained=trained,
-        supervised_tokens=int(data.facts()["supervised_tokens"]),
+        supervised_tokens=data.supervised,
         loss=float(loss),
         reload_difference=difference,
         seconds=round(time.monotonic() - started, 2),
@@ -147,54 +149,21 @@ def _one_step(config: AnyConfig, output_dir: Path, real: bool, echo: Say) -> Any
     return config.model_copy(update=changes)
 
 
-def _data_set(config: AnyConfig, echo: Say) -> tuple[Path | None, str]:
-    """The recipe's data set and its name; None for the sample that comes with the package."""
+def _data_set(config: AnyConfig, echo: Say) -> bool:
+    """Whether the recipe's data set is there; else the sample that comes with the package is."""
     try:
         dataset_files(config.dataset)
     except HaggleError as error:
         if Path(config.dataset).exists():
             raise
         echo(f"Data set: {error.message} ({config.dataset}); the package's sample stands in")
-        return None, "sample of the package"
-    return Path(config.dataset), str(config.dataset)
-
-
-def _tokens(config: AnyConfig, path: Path | None, tokenizer: PreTrainedTokenizerBase) -> Tokens:
-    """The first rows of the data set in tokens, by the recipe's method."""
-    if isinstance(config, DpoConfig):
-        pairs = _sample_pairs() if path is None else read_pairs(path, DIALOGUES)
-        return tokenize_pairs(pairs, tokenizer, max_length=config.max_length)
-    dialogues = sample() if path is None else read_dialogues(path, DIALOGUES)
-    if isinstance(config, GrpoConfig):
-        settings = trainer_defaults(config) | config.trainer
-        return tokenize_turns(
-            [turn for messages in dialogues for turn in turns_in(messages)],
-            tokenizer,
-            max_length=config.max_length,
-            max_completion_length=settings["max_completion_length"],
-        )
-    return tokenize(
-        dialogues,
-        tokenizer,
-        max_length=config.max_length,
-        overlong=config.overlong,
-        spoken_weight=config.spoken_weight,
-    )
+        return False
+    return True
 
 
 def sample() -> list[Messages]:
     """The dialogues that come with the package, made by `haggle generate`."""
     return read_dialogues(Path(str(files("training").joinpath(SAMPLE))), DIALOGUES)
-
-
-def _sample_pairs() -> list[TextPair]:
-    """Each dialogue's first answer against its second, which comes too early there."""
-    pairs = []
-    for messages in sample():
-        first, second = [i for i, m in enumerate(messages) if m["role"] == "assistant"][:2]
-        chosen, early = messages[first]["content"], messages[second]["content"]
-        pairs.append(TextPair(messages[:first], chosen, early))
-    return pairs
 
 
 def _base(
@@ -223,27 +192,10 @@ def _base(
     return resolve_base(str(path), echo=echo), shape, False
 
 
-def _trainer(
-    config: AnyConfig,
-    base: BaseModel,
-    tokenizer: PreTrainedTokenizerBase,
-    data: Tokens,
-    clock: Clock,
-) -> BoundedTrainer:
-    if isinstance(config, GrpoConfig):
-        assert isinstance(data, TurnData)
-        return grpo.build_trainer(config, base, tokenizer, data, clock)
-    if isinstance(config, DpoConfig):
-        assert isinstance(data, PairData)
-        return dpo.build_trainer(config, base, tokenizer, data, clock)
-    assert isinstance(data, TokenizedData)
-    return sft.build_trainer(config, base, tokenizer, data, clock)
-
-
 def _reload_difference(
     config: AnyConfig,
     base: BaseModel,
-    data: Tokens,
+    data: Tokenized[Any],
     trainer: BoundedTrainer,
     checkpoint: Path,
 ) -> float:
@@ -278,21 +230,13 @@ def _reload_difference(
     return difference
 
 
-def _log_probs(model: Any, data: Tokens) -> torch.Tensor:
-    """Log-probabilities of the answers of the first dialogue, or the right one of the first pair or
-    turn."""
+def _log_probs(model: Any, data: Tokenized[Any]) -> torch.Tensor:
+    """Log-probabilities of the right answers in the first row."""
     import torch
 
     from training.trainer import causal_model, supervised_log_probs
 
-    if isinstance(data, PairData):
-        pair = data.pairs[0]
-        ids, learnt = pair.prompt + pair.chosen, [0] * len(pair.prompt) + [1] * len(pair.chosen)
-    elif isinstance(data, TurnData):
-        turn = data.turns[0]
-        ids, learnt = turn.prompt + turn.answer, [0] * len(turn.prompt) + [1] * len(turn.answer)
-    else:
-        ids, learnt = data.examples[0].ids, [int(w > 0) for w in data.examples[0].weights]
+    ids, learnt = data.rows[0].answers()
     model.eval()
     device = next(model.parameters()).device
     inputs = torch.tensor([ids], device=device)

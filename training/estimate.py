@@ -8,24 +8,26 @@ speed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from training.architectures import config_from
+from training.config import LoraSettings, RunSettings
 
 if TYPE_CHECKING:
     import torch
 
-    from training.config import RunSettings
-
 LENGTH = 1000  # tokens of the dialogue that is counted
 SUPERVISED = 1 / 3  # of them answers, as in the data sets generated here
 # Measured: SmolLM2-135M with LoRA r=16 on two shared cores with AVX-512 bf16, 230 tokens/s at a
-# counted 0.61 GFLOP each; memory 1 GB and 2 GB more for each 1,000 tokens in a batch.
+# counted 0.61 GFLOP each; memory 1 GB and 2 GB more for each 1,000 tokens in a batch. In float32,
+# on two cores without bf16: 3.6 GiB for a row of 1,000 tokens, 12.2 GiB for two of 1,700.
 CPU_FLOPS = 0.14e12
 PROCESS_GIB = 0.7
-KEPT_TO_PEAK = 1.4
+KEPT_TO_PEAK = {"bf16": 1.4, "float32": 1.6}
 GPU_FLOPS = 40e12  # assumed: what plain PyTorch keeps up in bf16 on a card with 24 GB
 NF4_BYTES = 0.53  # a weight in four bits, with its share of the scales
 GIB = 2**30
@@ -65,35 +67,43 @@ class Estimate:
         )
 
 
-def estimate(config: RunSettings, shape: Mapping[str, Any]) -> Estimate:
+def estimate(
+    config: RunSettings, shape: Mapping[str, Any], *, length: int = LENGTH, bf16: bool = True
+) -> Estimate:
     """Count a training step of `config` on a model of `shape`; a second or two, and no memory.
 
+    `length` in tokens of a row, `bf16` whether the machine computes in it; else it is float32.
     Layers are alike, so two short passes tell what one costs.
     """
     layers = int(shape["num_hidden_layers"])
-    one, two = (_count(config, {**shape, "num_hidden_layers": n}) for n in (1, 2))
+    lora = None if config.full_finetuning else config.lora
+    one, two = (
+        _count(json.dumps({**shape, "num_hidden_layers": n}), lora, length, bf16) for n in (1, 2)
+    )
     layer = two - one
+    size = 2.0 if bf16 else 4.0  # bytes of a number
     whole = one + layer * (layers - 1)
     parameters = whole.parameters
     if config.full_finetuning:
         fixed = 16.0 * whole.trained  # float32: weight, gradient, two moments
     else:
         parameters -= whole.trained
-        fixed = 2.0 * parameters + 16.0 * whole.trained
+        fixed = size * parameters + 16.0 * whole.trained
         if config.quantization:  # linear layers alone
             linear = parameters - shape["vocab_size"] * shape["hidden_size"]
-            fixed -= (2.0 - NF4_BYTES) * linear
+            fixed -= (size - NF4_BYTES) * linear
     kept, flop = whole.kept, whole.forward + whole.backward
     if config.trainer.get("gradient_checkpointing"):
         # Each layer's input stays; one layer at a time is run again for its way back.
-        kept = kept - layer.kept * layers + layer.kept + 2 * LENGTH * shape["hidden_size"] * layers
+        kept -= layer.kept * (layers - 1)
+        kept += size * length * shape["hidden_size"] * layers
         flop += layer.forward * layers
     return Estimate(
         parameters=round(parameters),
         trained=round(whole.trained),
         fixed_gib=PROCESS_GIB + fixed / GIB,
-        batch_gib=KEPT_TO_PEAK * kept / GIB * 1000 / LENGTH,
-        flop_per_token=flop / LENGTH,
+        batch_gib=KEPT_TO_PEAK["bf16" if bf16 else "float32"] * kept / GIB * 1000 / length,
+        flop_per_token=flop / length,
         on_cpu=config.quantization is None,
     )
 
@@ -118,11 +128,14 @@ class _Counts:
         return _Counts(*(x * factor for x in astuple(self)))
 
 
-def _count(config: RunSettings, shape: Mapping[str, Any]) -> _Counts:
+@lru_cache(maxsize=64)
+def _count(shape: str, lora: LoraSettings | None, length: int, bf16: bool) -> _Counts:
+    """What one row costs on a model of `shape` (JSON), all of whose weights are trained without
+    `lora`."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    model = _meta_model(config, shape)
+    model = _meta_model(json.loads(shape), lora, torch.bfloat16 if bf16 else torch.float32)
     parameters = {id(p): p for p in model.parameters()}.values()
     weights = {p.untyped_storage()._cdata for p in parameters}
     kept: dict[int, Any] = {}
@@ -136,7 +149,7 @@ def _count(config: RunSettings, shape: Mapping[str, Any]) -> _Counts:
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
     with FlopCounterMode(display=False) as counter:
         with hooks:
-            loss = _loss(model)
+            loss = _loss(model, length)
         forward = counter.get_total_flops()
         loss.backward()
     return _Counts(
@@ -148,34 +161,35 @@ def _count(config: RunSettings, shape: Mapping[str, Any]) -> _Counts:
     )
 
 
-def _meta_model(config: RunSettings, shape: Mapping[str, Any]) -> Any:
+def _meta_model(shape: Mapping[str, Any], lora: LoraSettings | None, dtype: Any) -> Any:
     import torch
     from peft import get_peft_model
     from transformers import AutoModelForCausalLM
 
     from training import attention
-    from training.loading import lora_config
+    from training.loading import lora_config, naming_lora_layers
 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(
-            config_from(shape), dtype=torch.bfloat16, attn_implementation=attention.register()
+            config_from(shape), dtype=dtype, attn_implementation=attention.register()
         )
         model.tie_weights()
-        if config.full_finetuning:
+        if lora is None:
             return model
-        return get_peft_model(model, lora_config(config), autocast_adapter_dtype=False)
+        with naming_lora_layers():
+            return get_peft_model(model, lora_config(lora), autocast_adapter_dtype=False)
 
 
-def _loss(model: Any) -> torch.Tensor:
-    """The loss of one dialogue, with logits at its answers alone."""
+def _loss(model: Any, length: int) -> torch.Tensor:
+    """The loss of one dialogue of `length` tokens, with logits at its answers alone."""
     import torch
 
     from training.trainer import causal_model
 
     plain = causal_model(model)
-    ids = torch.zeros((1, LENGTH), dtype=torch.long, device="meta")
+    ids = torch.zeros((1, length), dtype=torch.long, device="meta")
     hidden = plain.base_model(input_ids=ids, use_cache=False).last_hidden_state[0]
-    count = int(LENGTH * SUPERVISED)
+    count = int(length * SUPERVISED)
     logits = plain.get_output_embeddings()(hidden[:count]).float()
     targets = torch.zeros(count, dtype=torch.long, device="meta")
     return torch.nn.functional.cross_entropy(logits, targets)

@@ -23,19 +23,19 @@ from haggle.core.chat_template import Family, tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, write_json
 from haggle.weights.adapters import ADAPTER_INFO, check_adapter
-from haggle.weights.models import BaseModel, check_model_dir, resolve_base
-from training.gguf_file import (
-    QUANTIZATIONS,
+from haggle.weights.gguf_file import (
     Field,
     LlamaShape,
+    check_quantizations,
     llama_shape,
     metadata_from_directory,
     metadata_from_gguf,
     write_gguf,
     write_lora_gguf,
 )
+from haggle.weights.models import BaseModel, check_model_dir, resolve_base
+from haggle.weights.saving import save_model_bf16
 from training.modelfile import write_modelfile
-from training.weights import save_model_bf16
 
 if TYPE_CHECKING:
     from training.verify import Check
@@ -79,62 +79,110 @@ def export(
     model that the adapter names. Raises HaggleError when the adapter does not belong to the base,
     a file is cut off, or a file read back does not answer as the original does.
     """
-    source, out = Path(adapter_dir), Path(out_dir)
-    for quantization in quantizations:
-        if quantization not in QUANTIZATIONS:
-            known = ", ".join(QUANTIZATIONS)
-            raise HaggleError(f"unknown quantisation {quantization!r}", hint=f"use one of: {known}")
-    full = (source / "config.json").is_file()
-    info = _read_info(source, full)
-    base_model = resolve_base(base or info["base"], echo=echo) if not (full and not base) else None
-    if base_model is not None:
-        echo(f"Base: {base_model.describe()}")
-        if not full:
-            check_adapter(source, base_model)
-
-    origin = source if full else base_model.path if base_model else source
-    config = json.loads((origin / "config.json").read_text(encoding="utf-8"))
-    shape = llama_shape(config, str(origin)) if quantizations else None
-    name = f"{info['base'].split('/')[-1]}-haggle"
+    out = Path(out_dir)
+    check_quantizations(quantizations)
+    origin = _origin(Path(adapter_dir), base, bool(quantizations), echo)
+    source, shape = origin.source, origin.shape
 
     echo("Merging ...")
-    model = _merged_model(source, base_model)
-    merged, family = _save_merged(model, source, out / "merged", origin)
-    adapter = None if full else _copy_adapter(source, out / "adapter", shape)
-    ggufs: dict[str, Path] = {}
-    modelfiles: dict[str, Path] = {}
-    licence = info.get("licence", "unknown")
-    if shape is not None:
-        metadata = _metadata(base_model, merged, name, info)
-        tensors = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
-        for quantization in quantizations:
-            path = out / f"{name}-{quantization}.gguf"
-            echo(f"Writing {path.name} ...")
-            write_gguf(path, tensors, shape, metadata, quantization)
-            ggufs[quantization] = path
-            try:
-                if family is not None:
-                    modelfiles[quantization] = write_modelfile(path, quantization, family, licence)
-            except HaggleError as error:
-                echo(f"No Modelfile: {error.message}")
-        del tensors
-
+    model = _merged_model(source, origin.base)
+    merged, family = _save_merged(model, source, out / "merged", origin.config_dir)
+    adapter = None if origin.full else _copy_adapter(source, out / "adapter", shape)
+    ggufs = {} if shape is None else _write_ggufs(model, origin, merged, out, quantizations, echo)
+    modelfiles = _write_modelfiles(ggufs, family, origin.licence, echo)
     checks: dict[str, Check] = {}
     if verify:
         from training.verify import verify_export
 
-        with _base_as_gguf(None if adapter is None else base_model, shape, merged) as plain:
+        with _base_as_gguf(None if adapter is None else origin.base, shape, merged) as plain:
             lora = (plain, adapter / LORA_GGUF) if plain and adapter else None
-            checks = verify_export(model, base_model, adapter, merged, ggufs, echo, lora)
-    result = ExportResult(out, info["base"], adapter, merged, ggufs, modelfiles, checks)
-    write_json(out / EXPORT_FILE, _summary(result, info))
+            checks = verify_export(model, origin.base, adapter, merged, ggufs, echo, lora)
+
+    result = ExportResult(out, origin.info["base"], adapter, merged, ggufs, modelfiles, checks)
+    write_json(out / EXPORT_FILE, _summary(result, origin.licence))
     if bad := [name for name, check in checks.items() if not check.ok]:
         raise HaggleError(
             "read back, these do not answer as the merged model does: " + ", ".join(bad),
             where=str(out / EXPORT_FILE),
             hint="see the figures there; leave the file out or use a finer quantisation",
         )
-    return replace(result, card=_write_card(source, out, name, echo))
+    return replace(result, card=_write_card(source, out, origin.name, echo))
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What is exported: an adapter of `base`, or a `full` model; `shape` where GGUFs are wanted."""
+
+    source: Path
+    full: bool
+    info: dict[str, Any]
+    base: BaseModel | None
+    shape: LlamaShape | None
+
+    @property
+    def config_dir(self) -> Path:
+        return self.base.path if self.base and not self.full else self.source
+
+    @property
+    def name(self) -> str:
+        return f"{self.info['base'].split('/')[-1]}-haggle"
+
+    @property
+    def licence(self) -> str:
+        return str(self.info.get("licence", "unknown"))
+
+
+def _origin(source: Path, base: str | None, as_gguf: bool, echo: Callable[[str], None]) -> _Origin:
+    """Find the base of what is exported. Raises HaggleError where the two do not fit."""
+    full = (source / "config.json").is_file()
+    info = _read_info(source, full)
+    found = None
+    if base or not full:
+        found = resolve_base(base or info["base"], echo=echo)
+        echo(f"Base: {found.describe()}")
+        if not full:
+            check_adapter(source, found)
+    origin = _Origin(source, full, info, found, None)
+    if not as_gguf:
+        return origin
+    config = json.loads((origin.config_dir / "config.json").read_text(encoding="utf-8"))
+    return replace(origin, shape=llama_shape(config, str(origin.config_dir)))
+
+
+def _write_ggufs(
+    model: Any,
+    origin: _Origin,
+    merged: Path,
+    out: Path,
+    quantizations: Sequence[str],
+    echo: Callable[[str], None],
+) -> dict[str, Path]:
+    """The merged model as GGUF, a file for each quantisation."""
+    assert origin.shape is not None
+    metadata = _metadata(origin, merged)
+    tensors = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
+    paths = {}
+    for quantization in quantizations:
+        path = out / f"{origin.name}-{quantization}.gguf"
+        echo(f"Writing {path.name} ...")
+        write_gguf(path, tensors, origin.shape, metadata, quantization)
+        paths[quantization] = path
+    return paths
+
+
+def _write_modelfiles(
+    ggufs: dict[str, Path], family: Family | None, licence: str, echo: Callable[[str], None]
+) -> dict[str, Path]:
+    """Ollama's file for each GGUF, as far as Ollama can have one."""
+    if family is None:
+        return {}
+    written = {}
+    for quantization, path in ggufs.items():
+        try:
+            written[quantization] = write_modelfile(path, quantization, family, licence)
+        except HaggleError as error:
+            echo(f"No Modelfile: {error.message}")
+    return written
 
 
 def _read_info(source: Path, full: bool) -> dict[str, Any]:
@@ -241,22 +289,20 @@ def _copy_adapter(source: Path, target: Path, shape: LlamaShape | None) -> Path:
     return target
 
 
-def _metadata(
-    base: BaseModel | None, merged: Path, name: str, info: dict[str, Any]
-) -> dict[str, Field]:
+def _metadata(origin: _Origin, merged: Path) -> dict[str, Field]:
     from gguf import GGUFValueType
 
-    if base is not None and base.gguf_path is not None:
-        metadata = metadata_from_gguf(base.gguf_path)
+    if origin.base is not None and origin.base.gguf_path is not None:
+        metadata = metadata_from_gguf(origin.base.gguf_path)
     else:
         metadata = metadata_from_directory(merged)
-    metadata["general.name"] = Field(name, GGUFValueType.STRING)
-    if info.get("licence", "unknown") != "unknown":
-        metadata["general.license"] = Field(info["licence"].lower(), GGUFValueType.STRING)
+    metadata["general.name"] = Field(origin.name, GGUFValueType.STRING)
+    if origin.licence != "unknown":
+        metadata["general.license"] = Field(origin.licence.lower(), GGUFValueType.STRING)
     return metadata
 
 
-def _summary(result: ExportResult, info: dict[str, Any]) -> dict[str, Any]:
+def _summary(result: ExportResult, licence: str) -> dict[str, Any]:
     files = {}
     paths = [result.merged / "model.safetensors", *result.ggufs.values()]
     if result.adapter is not None:
@@ -269,7 +315,7 @@ def _summary(result: ExportResult, info: dict[str, Any]) -> dict[str, Any]:
             files[path.relative_to(result.out_dir).as_posix()] = entry
     return {
         "base": result.base,
-        "licence": info.get("licence", "unknown"),
+        "licence": licence,
         "modelfiles": {name: path.name for name, path in result.modelfiles.items()},
         "files": files,
         "checks": {name: asdict(check) for name, check in result.checks.items()},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from haggle.core.errors import HaggleError
 from training.checkpoints import PREFIX, last_checkpoint, step_of
-from training.config import RunSettings, trainer_defaults
+from training.config import RunSettings
 
 # Full disk, quota used up, file too large for the file system.
 FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
@@ -67,7 +67,7 @@ def explained(config: RunSettings, step: Callable[[], int] = lambda: 0) -> Itera
 
 def lower_memory(config: RunSettings) -> str:
     """Which settings to change so that a run needs less memory, the cheapest first."""
-    trainer = trainer_defaults(config) | config.trainer
+    trainer = config.settings
     size = int(trainer["per_device_train_batch_size"])
     steps = []
     if size > 1:

@@ -9,7 +9,6 @@ drawn, scored and logged, but not trained on. Rewards, advantages and losses are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -75,13 +74,7 @@ class GroupTrainer(BoundedTrainer, GRPOTrainer):
         alone = self.accelerator.num_processes == 1
         self.shared = self.args.use_cpu and alone and kind in ARCHITECTURES and not self.use_vllm
         if hasattr(self.model, "peft_config"):
-            # A copy of the adapter as reference (beta above 0) is made again on resuming; and PEFT
-            # would ask the hub at every checkpoint whether the vocabulary grew.
-            self.model.save_pretrained = partial(
-                self.model.save_pretrained,
-                selected_adapters=["default"],
-                save_embedding_layers=False,
-            )
+            self.save_own_adapter_only()
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         return GroupSampler(

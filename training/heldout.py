@@ -19,18 +19,20 @@ from haggle.core.chat_template import tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
 from haggle.dataset import dataset_files, dataset_splits, located_rows
-from haggle.rates import rate
+from haggle.rates import share
 from haggle.trade.agreement import Agreement, agreement
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
 from training.templates import Messages, serving_prompt
+from training.turn_data import end_of_turn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # What an evaluation comes to: shares of the turns, the 95% interval of `joint`, their number, and
 # the seconds it took. `cart` and `bid` are shares of the turns that have one, None without any.
-MEASURES = ("joint", "state", "cart", "bid", "last", "valid", "n", "low", "high", "seconds")
+SHARES = ("joint", "state", "cart", "bid", "last", "valid")
+MEASURES = (*SHARES, "n", "low", "high", "seconds")
 PREFIX = "eval_"  # before a measure's name in the trainer's own log
 Score = dict[str, float | None]
 
@@ -139,9 +141,7 @@ def read_held_out(config: RunSettings, tokenizer: PreTrainedTokenizerBase) -> He
         turns.append(Turn(ids, right, messages[at - 1]["content"]))
     if not turns:
         raise HaggleError("evaluation: no turn to answer", where=str(source))
-    ends = {tokenizer.eos_token_id}
-    if family is not None:
-        ends.add(tokenizer.convert_tokens_to_ids(family.end))
+    ends = {tokenizer.eos_token_id, end_of_turn(tokenizer)}
     return HeldOut(
         settings=settings,
         turns=turns,
@@ -265,23 +265,11 @@ def generating(model: PreTrainedModel) -> Iterator[None]:
 
 def score(verdicts: Sequence[Agreement]) -> Score:
     """Shares of the turns, and the 95% Wilson interval of the joint one."""
-    joint = rate(sum(verdict.joint for verdict in verdicts), len(verdicts))
-    return {
-        "joint": _share([v.joint for v in verdicts]),
-        "state": _share([v.state for v in verdicts]),
-        "cart": _share([v.cart for v in verdicts]),
-        "bid": _share([v.bid for v in verdicts]),
-        "last": _share([v.last for v in verdicts]),
-        "valid": _share([v.valid for v in verdicts]),
-        "n": len(verdicts),
-        "low": round(joint["low"], 4),
-        "high": round(joint["high"], 4),
-    }
-
-
-def _share(outcomes: Sequence[bool | None]) -> float | None:
-    known = [outcome for outcome in outcomes if outcome is not None]
-    return round(sum(known) / len(known), 4) if known else None
+    told = ((name, [getattr(verdict, name) for verdict in verdicts]) for name in SHARES)
+    rates = {name: share(v for v in values if v is not None) for name, values in told}
+    found = {name: rate["value"] for name, rate in rates.items()}
+    found |= {"n": len(verdicts), "low": rates["joint"]["low"], "high": rates["joint"]["high"]}
+    return {name: round(v, 4) if isinstance(v, float) else v for name, v in found.items()}
 
 
 def best_evaluation(history: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

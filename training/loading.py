@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from haggle.core.errors import HaggleError
 from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel
-from training.config import RunSettings
+from training.arguments import trainer_arguments
+from training.config import AnyConfig, LoraSettings, RunSettings
 from training.quantization import loading_arguments
 from training.templates import servable_template
 
@@ -33,6 +34,30 @@ def load_tokenizer(base: BaseModel) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+def trainer_parts(
+    config: AnyConfig, tokenizer: PreTrainedTokenizerBase, clock: Any, arguments: Any = None
+) -> dict[str, Any]:
+    """What every trainer here is built with. `arguments` are the config's own, if not given."""
+    return {
+        "args": arguments or trainer_arguments(config),
+        "processing_class": tokenizer,
+        "clock": clock,
+        "bucket": config.settings["per_device_train_batch_size"],
+    }
+
+
+def starting_parts(config: RunSettings, base: BaseModel, arguments: Any) -> dict[str, Any]:
+    """The base model with the adapter to go on from, or what makes a new adapter."""
+    model = load_model(config, base, arguments)
+    if config.start_from is None:
+        new = None if config.full_finetuning else lora_config(config.lora)
+        return {"model": model, "peft_config": new}
+    from peft import PeftModel
+
+    model = PeftModel.from_pretrained(model, config.start_from, is_trainable=True)
+    return {"model": model, "peft_config": None}
+
+
 def load_model(config: RunSettings, base: BaseModel, arguments: Any) -> PreTrainedModel:
     """The base model in the type and with the attention that a run trains it with."""
     import torch
@@ -52,16 +77,16 @@ def load_model(config: RunSettings, base: BaseModel, arguments: Any) -> PreTrain
     )
 
 
-def lora_config(config: RunSettings) -> LoraConfig:
-    """The run's LoRA settings as PEFT takes them."""
+def lora_config(lora: LoraSettings) -> LoraConfig:
+    """LoRA settings as PEFT takes them."""
     from peft import LoraConfig
 
-    modules = config.lora.target_modules
+    modules = lora.target_modules
     return LoraConfig(
         task_type="CAUSAL_LM",
-        r=config.lora.r,
-        lora_alpha=config.lora.alpha,
-        lora_dropout=config.lora.dropout,
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
         target_modules=modules if isinstance(modules, str) else list(modules),
     )
 
@@ -89,13 +114,3 @@ def check_start(adapter: Path, base: BaseModel) -> str:
         )
     check_adapter(adapter, base)
     return hashlib.sha256((adapter / "adapter_model.safetensors").read_bytes()).hexdigest()
-
-
-def starting_model(config: RunSettings, base: BaseModel, arguments: Any) -> PreTrainedModel:
-    """The base model, with the adapter to go on from where there is one."""
-    model = load_model(config, base, arguments)
-    if config.start_from is None:
-        return model
-    from peft import PeftModel
-
-    return PeftModel.from_pretrained(model, config.start_from, is_trainable=True)

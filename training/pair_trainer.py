@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -142,14 +141,7 @@ class PairTrainer(BoundedTrainer, DPOTrainer):
                     plain = causal_model(model)
                     add_answers_head(plain, packed=plain.config.model_type in ARCHITECTURES)
         if REFERENCE in getattr(self.model, "peft_config", {}):
-            # The reference is made again from the adapter started from. Saved beside, it would be
-            # all that is loaded on resuming: transformers then reads subdirectories alone. And PEFT
-            # would ask the hub at every checkpoint whether the vocabulary grew.
-            self.model.save_pretrained = partial(
-                self.model.save_pretrained,
-                selected_adapters=["default"],
-                save_embedding_layers=False,
-            )
+            self.save_own_adapter_only()
 
     def _prepare_dataset(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         """The ids are ready: TRL's would count the line break behind an answer to it."""

@@ -7,7 +7,7 @@ A data set of pairs is one that `haggle preferences` writes, or any with the col
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.dataset import located_rows
-from training.data import messages_in
+from training.data import Tokenized, messages_in
 from training.templates import Messages, encode, marked_template
 
 if TYPE_CHECKING:
@@ -51,37 +51,14 @@ class Pair:
         """Tokens of the prompt and both answers."""
         return len(self.prompt) + len(self.chosen) + len(self.rejected)
 
-
-@dataclass(frozen=True, slots=True)
-class PairData:
-    """Pairs ready to train on, and what happened to those that were too long."""
-
-    pairs: list[Pair]
-    shortened: int
-    dropped: int
-    sha256: str
-
     @property
-    def tokens(self) -> int:
-        return sum(pair.tokens for pair in self.pairs)
+    def supervised(self) -> int:
+        """Tokens of both answers."""
+        return len(self.chosen) + len(self.rejected)
 
-    def facts(self) -> dict[str, Any]:
-        """What the run's resolved config says of the data."""
-        return {
-            "data_sha256": self.sha256,
-            "pairs": len(self.pairs),
-            "tokens": self.tokens,
-            "supervised_tokens": sum(len(p.chosen) + len(p.rejected) for p in self.pairs),
-            "shortened": self.shortened,
-            "dropped": self.dropped,
-        }
-
-    def describe(self) -> str:
-        """One line for people."""
-        return (
-            f"{len(self.pairs):,} pairs, {self.tokens:,} tokens; {self.shortened} without their "
-            f"oldest rounds and {self.dropped} dropped as too long"
-        )
+    def answers(self) -> tuple[list[int], list[int]]:
+        """The prompt with the right answer, and 1 where that is."""
+        return self.prompt + self.chosen, [0] * len(self.prompt) + [1] * len(self.chosen)
 
 
 def read_pairs(path: str | Path, limit: int | None = None) -> list[TextPair]:
@@ -115,7 +92,7 @@ def _checked_pair(row: dict[str, Any], where: str) -> TextPair:
 
 def tokenize_pairs(
     pairs: Iterable[TextPair], tokenizer: PreTrainedTokenizerBase, *, max_length: int
-) -> PairData:
+) -> Tokenized[Pair]:
     """Tokenize pairs in the chat template that serving uses.
 
     Where a prompt and the longer of its answers exceed `max_length` tokens, the prompt's oldest
@@ -127,12 +104,11 @@ def tokenize_pairs(
     shortened = dropped = 0
     digest = hashlib.sha256()
     for text in pairs:
-        prompt = text.prompt
-        pair = encode_pair(prompt, text, tokenizer, template)
-        while pair.length > max_length and (fewer := without_oldest_round(prompt)):
-            prompt = fewer
+        for prompt in shorter_and_shorter(text.prompt):
             pair = encode_pair(prompt, text, tokenizer, template)
-        if pair.length > max_length:
+            if pair.length <= max_length:
+                break
+        else:
             dropped += 1
             continue
         shortened += prompt is not text.prompt
@@ -142,7 +118,8 @@ def tokenize_pairs(
         raise HaggleError(
             f"no pair has its last round within max_length={max_length}", hint="raise max_length"
         )
-    return PairData(done, shortened, dropped, digest.hexdigest())
+    how = "without their oldest rounds"
+    return Tokenized(done, shortened, dropped, digest.hexdigest(), "pairs", how)
 
 
 def encode_pair(
@@ -175,12 +152,13 @@ def _split(
     return ids[:start], ids[start:end]
 
 
-def without_oldest_round(prompt: Messages) -> Messages | None:
-    """The prompt without its oldest player line and answer; None when it has but one line."""
+def shorter_and_shorter(prompt: Messages) -> Iterator[Messages]:
+    """The prompt, then without its oldest rounds, one more each time; the system message stays."""
+    yield prompt
     first = 1 if prompt[0]["role"] == "system" else 0
-    following = (i for i in range(first + 1, len(prompt)) if prompt[i]["role"] == "user")
-    start = next(following, None)
-    return None if start is None else [*prompt[:first], *prompt[start:]]
+    for start in range(first + 1, len(prompt)):
+        if prompt[start]["role"] == "user":
+            yield [*prompt[:first], *prompt[start:]]
 
 
 def to_pair_columns(pairs: Iterable[Pair]) -> dict[str, list[list[int]]]:

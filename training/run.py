@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,18 @@ from haggle.core.storage import (
 )
 from haggle.weights.adapters import ADAPTER_INFO
 from haggle.weights.models import KNOWN, BaseModel, resolve_base
-from training.checkpoints import PREFIX, last_checkpoint, step_of
-from training.config import AnyConfig, RunSettings, check_reports, differing_keys, resolved_yaml
+from haggle.weights.saving import in_bf16, save_model_bf16
+from training.arguments import check_machine, trainer_arguments
+from training.checkpoints import (
+    CONFIG_FILE,
+    METRICS_FILE,
+    PREFIX,
+    RESULT_FILE,
+    last_checkpoint,
+    step_of,
+)
+from training.clock import Clock
+from training.config import AnyConfig, RunSettings, differing_keys, resolved_yaml
 from training.curves import write_curves
 from training.failures import explained
 from training.heldout import (
@@ -37,18 +48,15 @@ from training.heldout import (
     out_of_patience,
     read_held_out,
 )
-from training.loading import load_tokenizer
+from training.loading import check_start, load_tokenizer
+from training.memory import fitted
+from training.methods import METHODS
 from training.quantization import check_quantization
-from training.weights import in_bf16, save_model_bf16
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from training.trainer import BoundedTrainer, Clock
-
-CONFIG_FILE = "config.resolved.yaml"
-METRICS_FILE = "metrics.jsonl"
-RESULT_FILE = "result.json"
+    from training.trainer import BoundedTrainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,90 +89,79 @@ class TrainResult:
 def train(
     config: AnyConfig, resume: bool = True, echo: Callable[[str], None] = print
 ) -> TrainResult:
-    """Train by the config's method; see `train` in `training.sft`, `.dpo` and `.grpo`."""
-    if config.method == "grpo":
-        from training.grpo import train as train_grpo
+    """Train as `config` says and save the adapter (bf16), or all weights.
 
-        return train_grpo(config, resume, echo)
-    if config.method == "dpo":
-        from training.dpo import train as train_dpo
-
-        return train_dpo(config, resume, echo)
-    from training.sft import train as train_sft
-
-    return train_sft(config, resume, echo)
-
-
-def start(
-    config: RunSettings, arguments: Any, echo: Callable[[str], None]
-) -> tuple[BaseModel, PreTrainedTokenizerBase]:
-    """Base model and tokenizer of a run. Raises HaggleError for what this machine cannot run."""
+    With `resume` a run broken off in the same directory goes on from its last checkpoint, and a
+    finished one is returned as it is; without, it starts afresh. Raises HaggleError when the
+    directory holds a run with other settings or data, when data, base or the adapter to start from
+    are unusable, when memory is too small, and when the loss is no longer a number (the last good
+    checkpoint is kept).
+    """
+    method = METHODS[config.method]
+    arguments = trainer_arguments(config)
     check_quantization(config)
-    if config.max_minutes and arguments.world_size > 1:
-        raise HaggleError(
-            "max_minutes needs a single process: each would keep its own time",
-            hint="leave it out, and bound the run by trainer.max_steps or num_train_epochs",
-        )
-    check_reports(arguments.report_to)
+    check_machine(config, arguments)
     if config.evaluation is not None:
         held_out_source(config)  # a missing one is told before anything is read
     base = resolve_base(config.base, echo=echo)
     echo(f"Base: {base.describe()}")
     tokenizer = load_tokenizer(base)
-    return base, tokenizer
+    facts = _facts(base)
+    if config.start_from is not None:
+        facts["adapter_sha256"] = check_start(config.start_from, base)
+        echo(f"Adapter: {config.start_from}")
 
-
-def carry_out(
-    config: RunSettings,
-    base: BaseModel,
-    tokenizer: PreTrainedTokenizerBase,
-    facts: dict[str, Any],
-    arguments: Any,
-    build: Callable[[Clock], BoundedTrainer],
-    resume: bool,
-    echo: Callable[[str], None],
-) -> TrainResult:
-    """Claim the run's directory, train what `build` makes from the last checkpoint on, and save.
-
-    `facts` are what tells the data apart from others (`*_sha256`) and their sizes.
-    """
-    run = config.output_dir
+    data = method.tokens(config, method.read(config), tokenizer)
+    echo(f"Data: {data.describe()}")
+    facts |= data.facts()
     held_out = None
     if config.evaluation is not None:
         held_out = read_held_out(config, tokenizer)
         echo(f"Held out: {held_out.describe()}")
-        facts = facts | held_out.facts()
+        facts |= held_out.facts()
+
+    arguments = fitted(config, arguments, base.path, partial(method.largest_batch, data), echo)
     with arguments.main_process_first(local=False):
-        _claim(run, config, {**_facts(base), **facts}, resume)
-        if (done := _finished(run, config)) is not None:
-            echo(f"Already finished: {run}")
+        _claim(config.output_dir, config, facts, resume)
+        if (done := _finished(config.output_dir, config)) is not None:
+            echo(f"Already finished: {config.output_dir}")
             return done
-        checkpoint = last_checkpoint(run)
-        _rewind_metrics(run / METRICS_FILE, checkpoint)
+        checkpoint = _resumed(config.output_dir)
 
-    from training.trainer import Clock, restore_clock
-
-    clock = Clock(budget_s=config.max_minutes * 60 if config.max_minutes else None)
-    if checkpoint is not None:
-        echo(f"Resuming from {checkpoint}")
-        restore_clock(clock, checkpoint)
+    clock = _clock(config, checkpoint, echo)
     with explained(config):
-        trainer = build(clock)
+        trainer = method.build_trainer(config, base, tokenizer, data, clock, arguments)
         if held_out is not None:
             trainer.watch(held_out)
     with explained(config, lambda: trainer.state.global_step):
         if not (checkpoint and _taken_from_its_end(config, trainer, checkpoint)):
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         result = _save_result(config, base, tokenizer, trainer, clock)
+    if trainer.is_world_process_zero():
+        _report(result, echo)
+    return result
+
+
+def _clock(config: RunSettings, checkpoint: Path | None, echo: Callable[[str], None]) -> Clock:
+    """The run's clock, as the checkpoint left it."""
+    from training.trainer import restore_clock
+
+    clock = Clock(budget_s=config.max_minutes * 60 if config.max_minutes else None)
+    if checkpoint is not None:
+        echo(f"Resuming from {checkpoint}")
+        restore_clock(clock, checkpoint)
+    return clock
+
+
+def _report(result: TrainResult, echo: Callable[[str], None]) -> None:
+    """Say what was best, and draw the curves."""
     if result.best:
         step = result.weights_step or result.steps
         echo(best_in_words(result.best, result.weights, step, result.steps))
-    if trainer.is_world_process_zero():
-        try:
-            write_curves([run], run)
-        except HaggleError as error:  # the run itself is saved
-            echo(f"No curves: {error}")
-    return result
+    try:
+        write_curves([result.output_dir], result.output_dir)
+    except HaggleError as error:  # the run itself is saved
+        echo(f"No curves: {error}")
 
 
 def _facts(base: BaseModel) -> dict[str, Any]:
@@ -234,13 +231,14 @@ def _taken_from_its_end(config: RunSettings, trainer: BoundedTrainer, checkpoint
     return True
 
 
-def _rewind_metrics(path: Path, checkpoint: Path | None) -> None:
-    """Drop lines about steps that a resumed run will take again."""
-    if not path.is_file():
-        return
-    step = step_of(checkpoint) if checkpoint else 0
-    kept = [line for line in read_jsonl(path, drop_torn_tail=True) if line["step"] <= step]
-    atomic_write_text(path, "".join(dumps(line) + "\n" for line in kept))
+def _resumed(run: Path) -> Path | None:
+    """The checkpoint to go on from; metrics of steps that will be taken again are dropped."""
+    checkpoint, path = last_checkpoint(run), run / METRICS_FILE
+    if path.is_file():
+        step = step_of(checkpoint) if checkpoint else 0
+        kept = [line for line in read_jsonl(path, drop_torn_tail=True) if line["step"] <= step]
+        atomic_write_text(path, "".join(dumps(line) + "\n" for line in kept))
+    return checkpoint
 
 
 def _save_result(
@@ -251,7 +249,7 @@ def _save_result(
     clock: Clock,
 ) -> TrainResult:
     run = config.output_dir
-    weights = run / ("model" if config.full_finetuning else "adapter")
+    weights = config.weights
     state = trainer.state
     best = best_evaluation(state.log_history) or {}
     weights_step = state.global_step

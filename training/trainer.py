@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,8 @@ from trl import SFTTrainer
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps
 from haggle.trade.agreement import agreement
+from training.checkpoints import METRICS_FILE
+from training.clock import Clock
 from training.config import EvaluationSettings
 from training.data import IGNORED, BucketSampler
 from training.heldout import MEASURES, PREFIX, HeldOut, answer, out_of_patience, score
@@ -62,57 +63,6 @@ class NonFiniteError(Exception):
     """Loss or gradients are no longer numbers."""
 
 
-@dataclass
-class Clock:
-    """Training time in seconds, over all resumptions, against an optional budget.
-
-    It stands still while the run is `paused` for what is no training.
-    """
-
-    budget_s: float | None = None
-    before_s: float = 0.0
-    tokens: int = 0
-    started: float | None = None
-    steps_here: int = 0
-    away_s: float = 0.0
-    paused_at: float | None = None
-
-    def start(self) -> None:
-        self.started = time.monotonic()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        self.paused_at = time.monotonic()
-        try:
-            yield
-        finally:
-            if self.started is not None:
-                self.away_s += time.monotonic() - self.paused_at
-            self.paused_at = None
-
-    @property
-    def here_s(self) -> float:
-        if self.started is None:
-            return 0.0
-        now = time.monotonic() if self.paused_at is None else self.paused_at
-        return now - self.started - self.away_s
-
-    @property
-    def elapsed_s(self) -> float:
-        return self.before_s + self.here_s
-
-    def share(self) -> float:
-        """Part of the budget that is used up, 0 without a budget."""
-        return min(1.0, self.elapsed_s / self.budget_s) if self.budget_s else 0.0
-
-    def exhausted(self) -> bool:
-        """Whether another step of average length would overrun the budget."""
-        if not self.budget_s:
-            return False
-        step = self.here_s / max(1, self.steps_here)
-        return self.elapsed_s + step >= self.budget_s
-
-
 def supervised_log_probs(
     model: PreTrainedModel, input_ids: torch.Tensor, labels: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -135,20 +85,34 @@ class BoundedTrainer(Trainer):
     """What all our trainers add to TRL's: a clock, a stop at numbers that are none, batches of
     similar lengths, a schedule that keeps to the time, held-out accuracy as its evaluation. Stands
     before TRL's trainer among the bases.
+
+    `bucket` rows of similar length lie together. It is the batch that the config asks for: the
+    order of rows is the same where memory allows only a part of it at a time.
     """
 
     lr_scheduler: Any
     control: TrainerControl
     held_out: HeldOut | None = None
 
-    def __init__(self, *args: Any, clock: Clock, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, clock: Clock, bucket: int, **kwargs: Any) -> None:
         self.clock = clock
-        super().__init__(*args, **kwargs)
+        self.bucket = bucket
+        log = RunLog(Path(kwargs["args"].output_dir) / METRICS_FILE, clock)
+        super().__init__(*args, callbacks=[log], **kwargs)
         if self.args.bf16:
             # Autocast casts what the adapters multiply; PEFT would cast to float32 and back first.
             for module in self.model.modules():
                 if hasattr(module, "cast_input_dtype_enabled"):
                     module.cast_input_dtype_enabled = False
+
+    def save_own_adapter_only(self) -> None:
+        """Leave the frozen reference out of checkpoints; it is made again on resuming. Saved
+        beside, it would be all that is loaded: transformers then reads subdirectories alone."""
+        self.model.save_pretrained = partial(
+            self.model.save_pretrained,
+            selected_adapters=["default"],
+            save_embedding_layers=False,  # else PEFT asks the hub whether the vocabulary grew
+        )
 
     def row_lengths(self, rows: Any) -> list[int]:
         """Tokens of each row of a data set."""
@@ -173,8 +137,7 @@ class BoundedTrainer(Trainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows = train_dataset if train_dataset is not None else self.train_dataset
-        lengths = self.row_lengths(rows)
-        return BucketSampler(lengths, self.args.per_device_train_batch_size, self.args.seed)
+        return BucketSampler(self.row_lengths(rows), self.bucket, self.args.seed)
 
     def create_scheduler(
         self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None

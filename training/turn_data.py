@@ -20,8 +20,8 @@ from haggle.core.json_text import DecodeError
 from haggle.dataset import located_rows
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
-from training.data import messages_in
-from training.pairs import without_oldest_round
+from training.data import Tokenized, messages_in
+from training.pairs import shorter_and_shorter
 from training.templates import Messages, marked_template, serving_prompt
 
 if TYPE_CHECKING:
@@ -50,38 +50,19 @@ class Turn:
     names: list[str]
     line: str
 
-
-@dataclass(frozen=True, slots=True)
-class TurnData:
-    """Turns ready to train on, and what happened to those that were too long."""
-
-    turns: list[Turn]
-    shortened: int
-    dropped: int
-    sha256: str
-
     @property
     def tokens(self) -> int:
-        """Tokens of the prompts."""
-        return sum(len(turn.prompt) for turn in self.turns)
+        """Tokens of the prompt."""
+        return len(self.prompt)
 
-    def facts(self) -> dict[str, Any]:
-        """What the run's resolved config says of the data."""
-        return {
-            "data_sha256": self.sha256,
-            "turns": len(self.turns),
-            "tokens": self.tokens,
-            "supervised_tokens": sum(len(turn.answer) for turn in self.turns),
-            "shortened": self.shortened,
-            "dropped": self.dropped,
-        }
+    @property
+    def supervised(self) -> int:
+        """Tokens of the right answer."""
+        return len(self.answer)
 
-    def describe(self) -> str:
-        """One line for people."""
-        return (
-            f"{len(self.turns):,} turns, {self.tokens:,} tokens in their prompts; "
-            f"{self.shortened} without their oldest rounds and {self.dropped} dropped as too long"
-        )
+    def answers(self) -> tuple[list[int], list[int]]:
+        """The prompt with the right answer, and 1 where that is."""
+        return self.prompt + self.answer, [0] * len(self.prompt) + [1] * len(self.answer)
 
 
 def read_turns(path: str | Path, number: int | None = None, seed: int = 0) -> list[TextTurn]:
@@ -141,7 +122,7 @@ def tokenize_turns(
     *,
     max_length: int,
     max_completion_length: int,
-) -> TurnData:
+) -> Tokenized[Turn]:
     """Turns as serving would send them, byte for byte.
 
     Where a prompt and `max_completion_length` tokens exceed `max_length`, the prompt's oldest
@@ -160,16 +141,15 @@ def tokenize_turns(
     for turn in turns:
         answer = [*ids(turn.right), end_of_turn(tokenizer)]
         longest = max(longest, len(answer))
-        messages = turn.prompt
-        text = serving_prompt(tokenizer, messages, family)
-        prompt = ids(text)
-        while len(prompt) + max_completion_length > max_length and (
-            fewer := without_oldest_round(messages)
-        ):
-            messages = fewer
+        for messages in shorter_and_shorter(turn.prompt):
             text = serving_prompt(tokenizer, messages, family)
             prompt = ids(text)
-        if len(prompt) + max_completion_length > max_length or len(answer) > max_completion_length:
+            if len(prompt) + max_completion_length <= max_length:
+                break
+        else:
+            dropped += 1
+            continue
+        if len(answer) > max_completion_length:
             dropped += 1
             continue
         shortened += messages is not turn.prompt
@@ -183,7 +163,8 @@ def tokenize_turns(
             f"max_length={max_length}",
             hint="raise trainer.max_completion_length, or max_length",
         )
-    return TurnData(done, shortened, dropped, digest.hexdigest())
+    how = "without their oldest rounds"
+    return Tokenized(done, shortened, dropped, digest.hexdigest(), "turns", how)
 
 
 def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int:

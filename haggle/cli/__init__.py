@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,9 @@ eval_app.command()(learning_curve)
 @app.command()
 def train(
     config: Annotated[str, typer.Option(help="A train config (name or file).")],
+    stage: Annotated[
+        str | None, typer.Option(help="This stage of a config that has several alone.")
+    ] = None,
     dataset: Annotated[Path | None, typer.Option(help="Data set instead of the config's.")] = None,
     out: Annotated[Path | None, typer.Option(help="Output instead of the config's.")] = None,
     max_minutes: Annotated[
@@ -72,22 +76,30 @@ def train(
     ] = False,
 ) -> None:
     """Fit a small model to dialogues, or to preference pairs; resumes."""
-    from haggle.dataset import dataset_files
-    from training.config import load_train_config
+    from training.recipes import check_sources, load_stages
     from training.run import train as run
 
-    changes = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
-    loaded = load_train_config(_config("train", config))
-    loaded = loaded.model_copy(update={k: v for k, v in changes.items() if v is not None})
     if tiny and not dry_run:
         raise HaggleError("goes with --dry-run alone", where="--tiny")
+    stages = load_stages(_config("train", config), stage)
+    given = {"dataset": dataset, "output_dir": out, "max_minutes": max_minutes}
+    changes = {key: value for key, value in given.items() if value is not None}
+    if changes and len(stages) > 1:
+        raise HaggleError(
+            f"{', '.join(changes)}: cannot be the same for every stage",
+            where="haggle train",
+            hint="choose one with --stage: " + ", ".join(one.name for one in stages),
+        )
+    stages = [replace(one, config=one.config.model_copy(update=changes)) for one in stages]
     if dry_run:
         from training.dry_run import dry_run as rehearse
 
-        print_table("dry run", rehearse(loaded, tiny=tiny, echo=typer.echo))
+        for one in stages:
+            print_table(f"dry run {one.name}", rehearse(one.config, tiny=tiny, echo=typer.echo))
         return
-    dataset_files(loaded.dataset)  # a missing one is told before a model is loaded
-    print_table("trained", run(loaded, resume=not fresh))
+    check_sources(stages)
+    for one in stages:
+        print_table(f"trained {one.name}", run(one.config, resume=not fresh))
 
 
 @app.command()

@@ -30,9 +30,9 @@ def export(
 
     from haggle.cli.tables import print_table
     from haggle.core.config import located
+    from haggle.weights.gguf_file import QUANTIZATIONS
     from training.export import DEFAULT_QUANTIZATIONS
     from training.export import export as run
-    from training.gguf_file import QUANTIZATIONS
 
     wanted = _wanted(quantizations or [], everything, QUANTIZATIONS) or DEFAULT_QUANTIZATIONS
     with located("haggle export"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,6 +63,40 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return data
 
 
+def read_config(path: Path, below: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """The mapping in a config file, merged over that of the file it names under `extends:`.
+
+    The name is a path seen from the file's own folder. `below` are the files that led here. Raises
+    HaggleError naming the file whose `extends` is missing, no path, or a circle.
+    """
+    data = read_mapping(path)
+    if (name := data.pop("extends", None)) is None:
+        return data
+    if not isinstance(name, str):
+        raise HaggleError(f"extends: must be the path of one file (got {name!r})", where=str(path))
+    chain, base = (*below, path.resolve()), path.parent / name
+    if base.resolve() in chain:
+        names = " -> ".join(file.name for file in (*chain, base))
+        raise HaggleError(f"extends: goes in a circle: {names}", where=str(path))
+    if not base.is_file():
+        beside = [file.name for file in base.parent.glob("*.*") if file.suffix in SUFFIXES]
+        hint = nearest(base.name, beside)
+        raise HaggleError(f"extends: no such file: {base}", where=str(path), hint=hint)
+    return merged(read_config(base, chain), data)
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the changes in it; mappings in both are merged key by key."""
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            result[key] = merged(old, value)
+        else:
+            result[key] = value
+    return result
+
+
 def _field_names(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     """Names of the fields beside the one at `location`, as far as the annotations tell."""
     current: Any = model
@@ -115,9 +149,10 @@ def parse(data: Any, model: type[M], where: str) -> M:
 
 
 def load_config(path: str | Path, model: type[M]) -> M:
-    """Read a YAML or JSON config. Raises HaggleError naming file, key and the nearest right key."""
+    """Read a YAML or JSON config, with what it extends. Raises HaggleError naming file, key and the
+    nearest right key."""
     path = Path(path)
-    return parse(read_mapping(path), model, str(path))
+    return parse(read_config(path), model, str(path))
 
 
 def named_config(kind: str, name: str) -> Path:

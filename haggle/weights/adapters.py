@@ -1,9 +1,13 @@
-"""LoRA adapters on disk: whether one belongs to a base model, by the headers of their files."""
+"""LoRA adapters on disk: whether one belongs to a base model, and its weights put into one.
+
+Heavy libraries are imported inside functions.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json
@@ -50,6 +54,29 @@ def check_adapter(source: Path, base: BaseModel) -> None:
             raise HaggleError(
                 f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
             )
+
+
+def load_adapter(model: Any, directory: Path) -> None:
+    """Give a PEFT model the adapter weights of `directory`, in place.
+
+    Raises HaggleError when there are none, or when they are those of another shape.
+    """
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    file = directory / "adapter_model.safetensors"
+    hint = "start_from takes the adapter/ directory of a run with the same base and lora settings"
+    if not file.is_file() or not hasattr(model, "peft_config"):
+        raise HaggleError("no adapter to start from", where=str(directory), hint=hint)
+    try:
+        outcome = set_peft_model_state_dict(model, load_file(file))
+    except RuntimeError as error:
+        message = f"adapter does not fit: {str(error).splitlines()[-1].strip()}"
+        raise HaggleError(message, where=str(directory), hint=hint) from None
+    missing = [name for name in outcome.missing_keys if "lora_" in name]
+    if missing or outcome.unexpected_keys:
+        first = (missing or outcome.unexpected_keys)[0]
+        raise HaggleError(f"adapter does not fit: {first}", where=str(directory), hint=hint)
 
 
 def _base_shapes(path: Path) -> dict[str, list[int]]:

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from haggle.core.errors import HaggleError
-from haggle.core.storage import atomic_dir, write_json
+from haggle.weights.gguf_file import SOURCE_FILE, convert_gguf
 
 DEFAULT_BASE = "smollm2-135m-instruct"
 HUB_TIMEOUT_S = 3.0
-SOURCE_FILE = "haggle_source.json"
 _HUB_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "README.md")
 
 Source = Literal["directory", "home", "hub", "package"]
@@ -174,75 +173,6 @@ def check_safetensors(path: Path) -> None:
             where=str(path),
             hint=again,
         )
-
-
-def check_gguf(path: Path) -> None:
-    """Raise HaggleError unless a GGUF file can be read to its last tensor."""
-    if not path.is_file():
-        raise HaggleError("no such file", where=str(path), hint="check the path")
-    from gguf import GGUFReader
-
-    hint = "the file is cut off or not GGUF: fetch or export it again"
-    try:
-        reader = GGUFReader(str(path))
-        whole = len(reader.tensors) > 0
-        needed = max((t.data_offset + t.n_bytes for t in reader.tensors), default=0)
-    except Exception as error:  # the reader raises whatever numpy stumbles over
-        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise HaggleError(f"not a readable GGUF ({detail})", where=str(path), hint=hint) from None
-    if not whole or needed > path.stat().st_size:
-        raise HaggleError("GGUF has too few tensors or bytes", where=str(path), hint=hint)
-
-
-def convert_gguf(gguf: Path, target: Path, *, name: str, licence: str) -> None:
-    """Unpack a GGUF into a plain transformers directory: bf16 safetensors and tokenizer.
-
-    Raises HaggleError when the GGUF is cut off or of an architecture transformers cannot read.
-    """
-    check_gguf(gguf)
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-        model = AutoModelForCausalLM.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
-        )
-    except (ValueError, KeyError, RuntimeError, OSError) as error:
-        raise HaggleError(
-            f"transformers cannot convert it: {error}",
-            where=str(gguf),
-            hint="use a llama-like model, or a safetensors directory",
-        ) from error
-    # Otherwise save_pretrained would try to write a quantised model.
-    model.hf_quantizer = None
-    model.is_quantized = False
-    if hasattr(model.config, "quantization_config"):
-        del model.config.quantization_config
-    model.config._name_or_path = name
-    if hasattr(model.config, "_model_name_or_path"):
-        del model.config._model_name_or_path
-    _split_digits(gguf, tokenizer)
-    model = model.to(torch.bfloat16)
-    model.config.dtype = torch.bfloat16
-    with atomic_dir(target) as directory:
-        model.save_pretrained(directory)
-        tokenizer.save_pretrained(directory)
-        source = {"name": name, "licence": licence, "gguf": str(gguf)}
-        write_json(directory / SOURCE_FILE, source)
-
-
-def _split_digits(gguf: Path, tokenizer: Any) -> None:
-    """Split numbers into digits as SmolLM does: transformers' GGUF reader forgets this step."""
-    from gguf import GGUFReader
-
-    field = GGUFReader(str(gguf)).fields.get("tokenizer.ggml.pre")
-    if field is None or field.contents() != "smollm":
-        return
-    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
-
-    steps = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
-    tokenizer.backend_tokenizer.pre_tokenizer = Sequence(steps)
 
 
 def _from_gguf(

@@ -19,7 +19,8 @@ from haggle.core.chat_template import FAMILIES, Family, family_of
 from haggle.core.codec import ActionSpec, is_regular, to_gbnf, to_lark, to_schema
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.weights.models import check_gguf, resolve_base
+from haggle.weights.gguf_file import check_gguf
+from haggle.weights.models import resolve_base
 from serving.engines.common import (
     CHATML_MARK,
     check_output,

@@ -357,7 +357,7 @@ def test_the_shipped_configs_load_and_options_go_before_them():
             continue
         config = load_data_config(path)
         assert config.train + config.test + config.corpus > 0
-        assert override(path, train=7, seed=None) == config.model_copy(update={"train": 7})
+        assert override(config, train=7, seed=None) == config.model_copy(update={"train": 7})
 
 
 def test_shops_can_be_of_the_other_splits_genres():

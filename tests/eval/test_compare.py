@@ -12,17 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from eval.compare import (
-    compare_runs,
-    independent_difference,
-    paired_difference,
-    read_answered,
-)
+from eval.compare import compare_runs, read_answered
 from eval.journal import finish, resume
-from eval.metrics import rate
 from haggle.cli import app, main
 from haggle.core.errors import HaggleError
 from haggle.core.storage import write_json, write_jsonl
+from haggle.rates import independent_difference, paired_difference, rate
 from haggle.trade.agreement import agreement
 
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",2]],"say":"Two axes."}'

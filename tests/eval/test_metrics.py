@@ -6,18 +6,9 @@ import math
 
 import pytest
 
-from eval.metrics import (
-    accuracy,
-    percentiles,
-    price_accuracy,
-    rate,
-    sirr,
-    spread,
-    stcr,
-    summarize,
-    transition_counts,
-)
+from eval.metrics import accuracy, price_accuracy, sirr, stcr, summarize, transition_counts
 from haggle.core.turn import Usage
+from haggle.rates import percentiles, rate, spread
 from haggle.trade.records import Dialogue, TurnRecord
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 

@@ -204,7 +204,7 @@ def test_a_wrong_input_is_told_with_its_place_and_nothing_is_written(
     haggle: Run, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     # The names of TRL's arguments are checked in tests/training; importing TRL takes seconds.
-    monkeypatch.setattr("training.config.check_trainer_keys", lambda *_, **__: None)
+    monkeypatch.setattr("training.recipes.check_trainer_keys", lambda *_, **__: None)
     line, files, told = WRONG[name]
     if "gguf" in name and "chat" in line and find_spec("xllamacpp") is None:
         pytest.skip("xllamacpp is not installed")

@@ -10,10 +10,9 @@ import yaml
 from typer.testing import CliRunner
 
 from haggle.cli import app
-from haggle.core.config import CONFIGS, load_config
+from haggle.core.config import CONFIGS, load_config, merged
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json
-from pipeline.ablation import merge
 
 DATA = {"train": 6, "test": 0, "items": [2, 3], "recommendation": 0}
 MEASURED = {"train": 0, "test": 2, "items": [2, 3], "recommendation": 0}
@@ -118,7 +117,7 @@ def test_an_unknown_arm_or_engine_is_told(arms: Path, tmp_path: Path) -> None:
 
 def test_changes_are_merged_key_by_key() -> None:
     base = {"lora": {"r": 16, "alpha": 32}, "seed": 7}
-    assert merge(base, {"lora": {"r": 4}, "n": 1}) == {
+    assert merged(base, {"lora": {"r": 4}, "n": 1}) == {
         "lora": {"r": 4, "alpha": 32}, "seed": 7, "n": 1,
     }  # fmt: skip
     assert base["lora"] == {"r": 16, "alpha": 32}

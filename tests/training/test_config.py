@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from haggle.core.config import CONFIGS
 from haggle.core.errors import HaggleError
-from training.config import (
-    DpoConfig,
-    GrpoConfig,
-    TrainConfig,
-    differing_keys,
-    dpo_arguments,
-    grpo_arguments,
-    load_train_config,
-    resolved_yaml,
-    sft_arguments,
-)
+from training.arguments import trainer_arguments
+from training.config import TrainConfig, differing_keys, resolved_yaml
+from training.recipes import load_stages, load_train_config
 
 MINIMAL = {"dataset": "data/x", "output_dir": "runs/x"}
 
@@ -32,16 +23,9 @@ def write(path: Path, data: dict) -> Path:
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "train").glob("*.yaml")), ids=lambda p: p.stem)
 def test_every_shipped_config_is_valid_and_says_how_to_run_it(path: Path, tmp_path: Path) -> None:
-    config = load_train_config(path)
-    config = config.model_copy(update={"output_dir": tmp_path})
-    arguments: Any
-    if isinstance(config, GrpoConfig):
-        arguments = grpo_arguments(config)
-    elif isinstance(config, DpoConfig):
-        arguments = dpo_arguments(config)
-    else:
-        arguments = sft_arguments(config)
-    assert arguments.report_to in ([], "none", ["none"])
+    for stage in load_stages(path):
+        config = stage.config.model_copy(update={"output_dir": tmp_path})
+        assert trainer_arguments(config).report_to in ([], "none", ["none"])
     assert f"haggle train --config configs/train/{path.name}" in path.read_text(encoding="utf-8")
 
 
@@ -75,12 +59,12 @@ def test_a_value_that_trl_refuses_is_an_error_for_people(tmp_path: Path) -> None
         dataset="x", output_dir=tmp_path, trainer={"lr_scheduler_type": "sideways"}
     )
     with pytest.raises(HaggleError, match="trainer"):
-        sft_arguments(config)
+        trainer_arguments(config)
 
 
 def test_trainer_arguments_are_passed_through(tmp_path: Path) -> None:
     config = TrainConfig(dataset="x", output_dir=tmp_path, trainer={"learning_rate": 3e-4})
-    arguments = sft_arguments(config)
+    arguments = trainer_arguments(config)
     assert arguments.learning_rate == 3e-4
     assert not arguments.gradient_checkpointing and not arguments.push_to_hub
 

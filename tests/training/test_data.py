@@ -63,18 +63,18 @@ def test_training_ids_are_the_ids_that_serving_sends_plus_the_answer(tokenizer: 
 
 def test_a_long_dialogue_is_cut_behind_its_last_answer_that_fits(tokenizer: Any) -> None:
     whole = tokenize([DIALOGUE], tokenizer, max_length=4096)
-    length = len(whole.examples[0].ids)
+    length = len(whole.rows[0].ids)
     cut = tokenize([DIALOGUE], tokenizer, max_length=length - 3)
-    assert (cut.cut, cut.dropped) == (1, 0)
-    text = tokenizer.decode(cut.examples[0].ids)
+    assert (cut.shortened, cut.dropped) == (1, 0)
+    text = tokenizer.decode(cut.rows[0].ids)
     assert text == render(DIALOGUE[:3], add_generation_prompt=False).removesuffix("\n")
 
 
 def test_a_long_dialogue_is_dropped_on_request_and_counted(tokenizer: Any) -> None:
-    length = len(tokenize([DIALOGUE], tokenizer, max_length=4096).examples[0].ids)
+    length = len(tokenize([DIALOGUE], tokenizer, max_length=4096).rows[0].ids)
     short = DIALOGUE[:3]
     data = tokenize([DIALOGUE, short], tokenizer, max_length=length - 3, overlong="drop")
-    assert (len(data.examples), data.cut, data.dropped) == (1, 0, 1)
+    assert (len(data.rows), data.shortened, data.dropped) == (1, 0, 1)
 
 
 def test_nothing_left_to_train_on_is_an_error(tokenizer: Any) -> None:
@@ -83,7 +83,7 @@ def test_nothing_left_to_train_on_is_an_error(tokenizer: Any) -> None:
 
 
 def test_only_the_spoken_words_lose_weight(tokenizer: Any) -> None:
-    (example,) = tokenize([DIALOGUE], tokenizer, max_length=4096, spoken_weight=0.3).examples
+    (example,) = tokenize([DIALOGUE], tokenizer, max_length=4096, spoken_weight=0.3).rows
     light = [t for t, w in zip(example.ids, example.weights, strict=True) if w == 0.3]
     full = [t for t, w in zip(example.ids, example.weights, strict=True) if w == 1.0]
     spoken = tokenizer.decode(light)
@@ -169,7 +169,7 @@ def test_batch_order_depends_on_seed_and_epoch_alone() -> None:
 
 def test_padding_carries_neither_label_nor_weight(tokenizer: Any) -> None:
     data = tokenize([DIALOGUE, DIALOGUE[:3]], tokenizer, max_length=4096)
-    columns = to_columns(data.examples)
+    columns = to_columns(data.rows)
     rows = [{key: values[i] for key, values in columns.items()} for i in range(2)]
     batch = Collator(tokenizer.pad_token_id)(rows)
     short = len(rows[1]["input_ids"])

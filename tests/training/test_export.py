@@ -13,14 +13,15 @@ from safetensors.torch import load_file, save_file
 
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_jsonl
-from haggle.weights.models import check_gguf, resolve_base
-from training.export import LORA_GGUF, ExportResult, check_adapter, export
-from training.gguf_file import (
+from haggle.weights.gguf_file import (
+    check_gguf,
     llama_shape,
     metadata_from_directory,
     metadata_from_gguf,
     write_gguf,
 )
+from haggle.weights.models import resolve_base
+from training.export import LORA_GGUF, ExportResult, check_adapter, export
 from training.verify import probe_llama
 
 
@@ -187,7 +188,7 @@ def test_an_unknown_quantisation_is_refused_before_any_work(adapter: Path, tmp_p
 def test_a_file_that_answers_otherwise_fails_the_export(
     adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from training import gguf_file
+    from haggle.weights import gguf_file
 
     monkeypatch.setattr(gguf_file, "_permuted", lambda name, array, shape: array)
     with pytest.raises(HaggleError, match=r"do not answer .*F16") as caught:

@@ -17,7 +17,8 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import read_jsonl
 from haggle.weights.models import resolve_base
 from training import attention, group_trainer, grpo
-from training.config import EvaluationSettings, GrpoConfig, LoraSettings, grpo_arguments
+from training.arguments import trainer_arguments
+from training.config import EvaluationSettings, GrpoConfig, LoraSettings
 from training.group_rollout import answer_logits, pack_group, sample_groups
 from training.group_trainer import GroupSampler, GroupTrainer
 from training.loading import load_tokenizer
@@ -99,7 +100,7 @@ def history(run: Path) -> list[dict[str, Any]]:
 def make_trainer(config: GrpoConfig) -> Any:
     base = resolve_base(config.base, echo=quiet)
     tokenizer = load_tokenizer(base)
-    arguments = grpo_arguments(config)
+    arguments = trainer_arguments(config)
     data = tokenize_turns(
         read_turns(config.dataset), tokenizer, max_length=config.max_length,
         max_completion_length=arguments.max_completion_length,
@@ -386,5 +387,5 @@ def test_fewer_turns_than_a_batch_are_refused(config: GrpoConfig, tmp_path: Path
 def test_what_the_run_guarantees_is_not_free_to_set(config: GrpoConfig) -> None:
     for key, hint in (("reward_weights", "'rewards'"), ("shuffle_dataset", "leave it out")):
         with pytest.raises(HaggleError, match=f"trainer.{key}") as caught:
-            grpo_arguments(with_trainer(config, **{key: None}))
+            trainer_arguments(with_trainer(config, **{key: None}))
         assert hint in caught.value.hint

@@ -17,16 +17,12 @@ from haggle.trade.agreement import agreement
 from haggle.weights.models import resolve_base
 from training import heldout, sft
 from training import trainer as trainer_module
-from training.config import (
-    DpoConfig,
-    EvaluationSettings,
-    TrainConfig,
-    load_train_config,
-    sft_arguments,
-)
+from training.arguments import trainer_arguments
+from training.config import DpoConfig, EvaluationSettings, TrainConfig
 from training.data import read_dialogues, tokenize
 from training.heldout import answer, draw, read_held_out, score
 from training.loading import load_tokenizer
+from training.recipes import load_train_config
 from training.run import train
 from training.sft import build_trainer
 from training.trainer import Clock, DialogueTrainer, causal_model
@@ -75,7 +71,7 @@ def test_prompts_are_those_that_serving_sends(config: TrainConfig, tokenizer: An
         if message["role"] == "assistant"
     }
     assert {tokenizer.decode(turn.prompt): turn.right for turn in held_out.turns} == expected
-    dialogues = [ids.ids for ids in tokenize([row["messages"] for row in rows], tokenizer, max_length=9999).examples]  # fmt: skip
+    dialogues = [ids.ids for ids in tokenize([row["messages"] for row in rows], tokenizer, max_length=9999).rows]  # fmt: skip
     for turn in held_out.turns:
         assert any(ids[: len(turn.prompt)] == turn.prompt for ids in dialogues)
     assert held_out.dialogues == 6 and "6 dialogues" in held_out.describe()
@@ -221,10 +217,10 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path, settings: str, 
 
 def test_what_the_trainer_must_not_be_told_twice_is_refused(config: TrainConfig) -> None:
     with pytest.raises(HaggleError, match="eval_strategy") as caught:
-        sft_arguments(with_trainer(config, eval_strategy="steps"))
+        trainer_arguments(with_trainer(config, eval_strategy="steps"))
     assert "'evaluation'" in caught.value.hint
     with pytest.raises(HaggleError, match="evaluation needs checkpoints"):
-        sft_arguments(with_trainer(config, save_strategy="no"))
+        trainer_arguments(with_trainer(config, save_strategy="no"))
 
 
 def test_a_data_set_to_measure_on_is_asked_for_before_anything_is_loaded(

@@ -13,9 +13,11 @@ import yaml
 from haggle.core.chat_template import render
 from haggle.core.config import CONFIGS
 from haggle.core.errors import HaggleError
-from training.config import DpoConfig, dpo_arguments, load_train_config
+from training.arguments import trainer_arguments
+from training.config import DpoConfig
 from training.pair_trainer import pack
 from training.pairs import TextPair, read_pairs, to_pair_columns, tokenize_pairs
+from training.recipes import load_train_config
 
 ANSWER = [{"role": "assistant", "content": '{"last":"","state":"END","say":"Bye."}'}]
 
@@ -30,8 +32,8 @@ def test_the_prompt_is_what_serving_sends_and_the_answer_ends_with_its_turn(
 ) -> None:
     texts = read_pairs(pair_dataset)
     data = tokenize_pairs(texts, tokenizer, max_length=512)
-    assert (len(data.pairs), data.shortened, data.dropped) == (12, 0, 0)
-    for text, pair in zip(texts, data.pairs, strict=True):
+    assert (len(data.rows), data.shortened, data.dropped) == (12, 0, 0)
+    for text, pair in zip(texts, data.rows, strict=True):
         sent = render(text.prompt, add_generation_prompt=True)
         assert tokenizer.decode(pair.prompt) == sent
         assert pair.prompt == tokenizer(sent, add_special_tokens=False)["input_ids"]
@@ -48,13 +50,13 @@ def test_a_long_prompt_loses_its_oldest_rounds_and_keeps_the_system_message(
     for rounds in (0, 1, 2):
         kept = [text.prompt[0], *text.prompt[1 + 2 * rounds :]]
         fewer = TextPair(kept, text.chosen, text.rejected)
-        (wanted,) = tokenize_pairs([fewer], tokenizer, max_length=512).pairs
+        (wanted,) = tokenize_pairs([fewer], tokenizer, max_length=512).rows
         data = tokenize_pairs([text], tokenizer, max_length=wanted.length)
-        assert data.pairs == [wanted]
+        assert data.rows == [wanted]
         assert (data.shortened, data.dropped) == (int(rounds > 0), 0)
         sent = render(kept, add_generation_prompt=True)
         assert tokenizer.decode(wanted.prompt) == sent
-    short = tokenize_pairs([text], tokenizer, max_length=512).pairs[0].length - 1
+    short = tokenize_pairs([text], tokenizer, max_length=512).rows[0].length - 1
     assert tokenize_pairs([text], tokenizer, max_length=short).shortened == 1
 
 
@@ -63,7 +65,7 @@ def test_a_pair_too_long_without_its_history_is_dropped_and_counted(tokenizer: A
         TextPair([{"role": "user", "content": word}], "a", "b") for word in ("hi", "hi " * 200)
     )
     data = tokenize_pairs([short, long], tokenizer, max_length=64)
-    assert (len(data.pairs), data.dropped) == (1, 1)
+    assert (len(data.rows), data.dropped) == (1, 1)
     with pytest.raises(HaggleError, match="max_length=64"):
         tokenize_pairs([long], tokenizer, max_length=64)
 
@@ -99,12 +101,12 @@ def test_columns_are_those_that_trl_reads(pair_dataset: Path, tokenizer: Any) ->
     from trl.trainer.dpo_trainer import DataCollatorForPreference
 
     data = tokenize_pairs(read_pairs(pair_dataset), tokenizer, max_length=512)
-    columns = to_pair_columns(data.pairs)
+    columns = to_pair_columns(data.rows)
     rows = [{name: values[i] for name, values in columns.items()} for i in range(2)]
     batch = DataCollatorForPreference(pad_token_id=tokenizer.pad_token_id)(rows)
     assert batch["input_ids"].shape[0] == 4
     assert int(batch["completion_mask"].sum()) == sum(
-        len(pair.chosen) + len(pair.rejected) for pair in data.pairs[:2]
+        len(pair.chosen) + len(pair.rejected) for pair in data.rows[:2]
     )
 
 
@@ -148,7 +150,7 @@ def test_packed_rows_hold_the_prompt_once_and_hide_the_right_answer_from_the_wro
 def test_the_shipped_config_is_one_for_this_method(tmp_path: Path) -> None:
     config = load_train_config(CONFIGS / "train" / "smollm2_135m_dpo.yaml")
     assert isinstance(config, DpoConfig) and config.start_from is not None
-    arguments = dpo_arguments(config.model_copy(update={"output_dir": tmp_path}))
+    arguments = trainer_arguments(config.model_copy(update={"output_dir": tmp_path}))
     assert arguments.beta == config.trainer["beta"]
     assert arguments.learning_rate == config.trainer["learning_rate"]
     assert not arguments.gradient_checkpointing
@@ -183,7 +185,7 @@ def test_what_trl_refuses_is_an_error_for_people(tmp_path: Path) -> None:
         trainer={"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0]},
     )  # fmt: skip
     with pytest.raises(HaggleError, match="loss_weights"):
-        dpo_arguments(config)
+        trainer_arguments(config)
 
 
 def test_a_run_of_before_methods_were_named_goes_on(tmp_path: Path) -> None:

@@ -17,22 +17,19 @@ from haggle.trade.wire import decode_compact, encode_compact
 from haggle.weights.models import KNOWN, resolve_base
 from training import quantization
 from training.architectures import SHAPES, config_from, known_shape, tiny_shape
-from training.config import TrainConfig, load_train_config, sft_arguments
+from training.arguments import trainer_arguments
+from training.config import TrainConfig
 from training.dry_run import dry_run, sample
 from training.estimate import estimate
+from training.recipes import load_stages, load_train_config
 
 RECIPES = sorted((CONFIGS / "train").glob("*.yaml"))
 MEASURED = {
     "ablation",
     "demo",
+    "shipped",
     "shipped_dpo",
     "shipped_grpo",
-    "shipped_formulas",
-    "shipped_hard",
-    "shipped_heads",
-    "shipped",
-    "shipped_voices",
-    "shipped_wordings",
     "smollm2_135m",
     "smollm2_135m_dpo",
 }
@@ -72,14 +69,14 @@ def header(path: Path) -> str:
 
 def test_there_is_a_recipe_for_each_model() -> None:
     assert {path.stem for path in RECIPES} >= WANTED
-    used = {load_train_config(path).base for path in RECIPES}
+    used = {load_stages(path)[0].config.base for path in RECIPES}
     assert set(KNOWN) == set(SHAPES) == used
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=stem)
 def test_a_recipe_takes_a_step_and_its_checkpoint_is_read_back(path: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    config = load_train_config(path)
+    config = load_stages(path)[-1].config
     # Neither a data set nor a model of this machine: the same test everywhere.
     config = config.model_copy(update={"dataset": tmp_path / "none"})
     done = dry_run(config, tiny=True, echo=said.append)
@@ -275,10 +272,10 @@ def test_fsdp_settings_are_names_that_accelerate_knows(monkeypatch: pytest.Monke
 
 def test_every_recipe_leaves_the_accelerate_configs_free_to_wrap_it() -> None:
     for path in RECIPES:
-        config = load_train_config(path)
+        config = load_stages(path)[-1].config
         if not isinstance(config, TrainConfig):
             continue
-        arguments = sft_arguments(config)
+        arguments = trainer_arguments(config)
         assert arguments.ddp_find_unused_parameters is False  # else a pass over the graph each step
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
-from training.config import GrpoConfig, load_train_config
+from training.config import GrpoConfig
+from training.recipes import load_train_config
 from training.rewards import REWARDS, RewardWeights, reward_functions, rewards, total
 
 NAMES = ("Sharp Axe", "Mana Potion", "Type 40 Coil")

@@ -21,7 +21,8 @@ from training.checkpoints import last_checkpoint
 from training.config import LoraSettings, TrainConfig
 from training.data import Collator, read_dialogues, to_columns, tokenize
 from training.loading import load_tokenizer
-from training.sft import build_trainer, train
+from training.run import train
+from training.sft import build_trainer
 from training.trainer import Clock, DialogueTrainer, supervised_log_probs
 
 STEPS = 8
@@ -52,7 +53,7 @@ def a_batch(config: TrainConfig, tokenizer: Any, weight: float = 1.0) -> dict[st
     data = tokenize(
         read_dialogues(config.dataset)[:3], tokenizer, max_length=512, spoken_weight=weight
     )
-    columns = to_columns(data.examples)
+    columns = to_columns(data.rows)
     rows = [{key: values[i] for key, values in columns.items()} for i in range(3)]
     return Collator(tokenizer.pad_token_id)(rows)
 
@@ -297,7 +298,7 @@ def test_a_run_can_start_from_the_adapter_of_another(config, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [("rank", "adapter does not fit"), ("nothing", "no adapter to start")]
+    ("wrong", "words"), [("rank", "adapter does not fit"), ("nothing", "no such adapter directory")]
 )
 def test_an_adapter_that_does_not_fit_is_told(config, tmp_path, wrong, words):
     directory = tmp_path / "elsewhere"

@@ -336,10 +336,10 @@ def test_llama_cpp_reads_a_llama_3_prompt_as_it_was_trained(adds_bos: bool, tmp_
     from gguf import GGUFValueType
     from safetensors.torch import load_file
 
+    from haggle.weights.gguf_file import Field, llama_shape, metadata_from_directory, write_gguf
     from serving.engines import load_engine
     from serving.engines.config import EngineConfig
     from training.architectures import SHAPES, make_tiny_base
-    from training.gguf_file import Field, llama_shape, metadata_from_directory, write_gguf
 
     texts = [m["content"] for messages in sample() for m in messages]
     shape = {k: v for k, v in SHAPES["smollm2-360m-instruct"].items() if k != "head_dim"}

@@ -26,18 +26,18 @@ def test_prompts_are_the_beginning_of_what_training_writes(
 ) -> None:
     turns = read_turns(tiny_dataset)
     data = tokenize_turns(turns, tokenizer, max_length=1024, max_completion_length=100)
-    assert len(data.turns) == len(turns) > 24 and data.shortened == data.dropped == 0
+    assert len(data.rows) == len(turns) > 24 and data.shortened == data.dropped == 0
     template = marked_template(tokenizer)
-    for text, turn in zip(turns, data.turns, strict=True):
+    for text, turn in zip(turns, data.rows, strict=True):
         said = [*text.prompt, {"role": "assistant", "content": text.right}]
         ids, _ = encode(said, tokenizer, template)
         whole = turn.prompt + turn.answer
         assert ids[: len(whole)] == whole
         goods = text.prompt[0]["content"].splitlines()[1:]
         assert turn.names == [line.rsplit(" ", 1)[0] for line in goods]
-    columns = to_turn_columns(data.turns)
-    assert columns["prompt"][0] == data.turns[0].text and len(columns["right"]) == len(turns)
-    assert data.facts()["tokens"] == sum(len(turn.prompt) for turn in data.turns)
+    columns = to_turn_columns(data.rows)
+    assert columns["prompt"][0] == data.rows[0].text and len(columns["right"]) == len(turns)
+    assert data.facts()["tokens"] == sum(len(turn.prompt) for turn in data.rows)
 
 
 def test_every_answer_behind_a_players_line_is_a_turn(tiny_dataset: Path) -> None:
@@ -60,13 +60,13 @@ def test_turns_are_drawn_from_all_of_the_data_and_the_same_each_time(tiny_datase
 def test_a_long_history_loses_its_oldest_rounds(tiny_dataset: Path, tokenizer: Any) -> None:
     turns = read_turns(tiny_dataset)
     whole = tokenize_turns(turns, tokenizer, max_length=1024, max_completion_length=100)
-    firsts = [t for t, text in zip(whole.turns, turns, strict=True) if len(text.prompt) == 2]
+    firsts = [t for t, text in zip(whole.rows, turns, strict=True) if len(text.prompt) == 2]
     limit = max(len(turn.prompt) for turn in firsts) + 100
     cut = tokenize_turns(turns, tokenizer, max_length=limit, max_completion_length=100)
-    over = sum(len(turn.prompt) + 100 > limit for turn in whole.turns)
+    over = sum(len(turn.prompt) + 100 > limit for turn in whole.rows)
     assert 0 < over == cut.shortened + cut.dropped
-    assert all(len(turn.prompt) + 100 <= limit for turn in cut.turns)
-    assert all("For sale:" in turn.text for turn in cut.turns)
+    assert all(len(turn.prompt) + 100 <= limit for turn in cut.rows)
+    assert all("For sale:" in turn.text for turn in cut.rows)
     assert f"{cut.shortened} without their oldest rounds" in cut.describe()
     assert cut.sha256 != whole.sha256
 
@@ -94,10 +94,10 @@ def test_answers_longer_than_an_answer_may_be_are_dropped_or_refused(
         len(turn.answer)
         for turn in tokenize_turns(
             turns, tokenizer, max_length=1024, max_completion_length=100
-        ).turns
+        ).rows
     )
     limit = sizes[0]
     data = tokenize_turns(turns, tokenizer, max_length=1024, max_completion_length=limit)
-    assert len(data.turns) == sizes.count(limit) and data.dropped == len(turns) - len(data.turns)
+    assert len(data.rows) == sizes.count(limit) and data.dropped == len(turns) - len(data.rows)
     with pytest.raises(HaggleError, match=f"longest right answer has {sizes[-1]} tokens"):
         tokenize_turns(turns, tokenizer, max_length=1024, max_completion_length=limit - 1)

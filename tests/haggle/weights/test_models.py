@@ -13,10 +13,9 @@ import pytest
 
 from haggle.core.errors import HaggleError
 from haggle.weights import models
+from haggle.weights.gguf_file import SOURCE_FILE, check_gguf, convert_gguf
 from haggle.weights.models import (
     DEFAULT_BASE,
-    SOURCE_FILE,
-    check_gguf,
     check_model_dir,
     check_safetensors,
     haggle_home,
@@ -229,7 +228,7 @@ def test_the_packaged_gguf_becomes_the_model_that_llama_cpp_sees(
 ) -> None:
     pytest.importorskip("transformers")
     target = tmp_path / "converted"
-    models.convert_gguf(packaged, target, name=DEFAULT_BASE, licence="Apache-2.0")
+    convert_gguf(packaged, target, name=DEFAULT_BASE, licence="Apache-2.0")
     check_model_dir(target)
     config = json.loads((target / "config.json").read_text(encoding="utf-8"))
     assert "quantization_config" not in config and config["dtype"] == "bfloat16"
