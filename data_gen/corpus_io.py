@@ -143,6 +143,30 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
 
 def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
     """One labelled turn through the real turn function; anything it objects to is an error."""
+    _check_fields(session, turn, where)
+    _check_names(session, turn, where)
+    proposal = Proposal(
+        last=session.last,
+        state=turn.state,
+        say=turn.say,
+        cart=tuple((turn.cart or {}).items()) if turn.cart is not None else None,
+        show=tuple(turn.show) if turn.show is not None else None,
+        bid=turn.bid,
+    )
+    raw = encode_compact(shortened(session, turn.player, proposal), session.procedure)
+    record = written(session, turn.player, raw)
+    if record.failed or record.interventions or record.proposed_failed:
+        raise HaggleError(
+            f"fails {record.failed or record.proposed_failed or record.interventions}: {raw}",
+            where=where,
+        )
+    if "__" in record.response.npc_dialogue:
+        raise HaggleError(f"unfilled placeholder in {turn.say!r}", where=where)
+    return record
+
+
+def _check_fields(session: Session, turn: CorpusTurn, where: str) -> None:
+    """Raise HaggleError for fields that the state does not have."""
     procedure = session.procedure
     if turn.state not in procedure.states:
         hint = nearest(turn.state, procedure.states)
@@ -163,6 +187,10 @@ def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
         state.may_clear and turn.cart == {}
     ):
         raise HaggleError("a cart goes with OFFER_SELL, or {} with CASUAL", where=where)
+
+
+def _check_names(session: Session, turn: CorpusTurn, where: str) -> None:
+    """Raise HaggleError for goods that the shop does not have by that name."""
     for name in turn.cart or {}:
         item = session.world.find(name)
         if not name.startswith(UNLISTED) and (item is None or item.item_name != name):
@@ -174,24 +202,6 @@ def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
         if name not in session.world.sellable_names:
             hint = nearest(name, session.world.sellable_names)
             raise HaggleError(f"show: {name!r} is not in the inventory", where=where, hint=hint)
-    proposal = Proposal(
-        last=session.last,
-        state=turn.state,
-        say=turn.say,
-        cart=tuple((turn.cart or {}).items()) if turn.cart is not None else None,
-        show=tuple(turn.show) if turn.show is not None else None,
-        bid=turn.bid,
-    )
-    raw = encode_compact(shortened(session, turn.player, proposal), procedure)
-    record = written(session, turn.player, raw)
-    if record.failed or record.interventions or record.proposed_failed:
-        raise HaggleError(
-            f"fails {record.failed or record.proposed_failed or record.interventions}: {raw}",
-            where=where,
-        )
-    if "__" in record.response.npc_dialogue:
-        raise HaggleError(f"unfilled placeholder in {turn.say!r}", where=where)
-    return record
 
 
 def main() -> None:
