@@ -10,12 +10,14 @@ from pydantic import Field
 from data_gen.teachers.config import PlayerConfig, TeacherConfig
 from haggle.core.config import Record, load_config, parse
 from haggle.core.errors import HaggleError
+from haggle.sop.task import load_task
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from serving.engines import EngineConfig, read_engine_config
 
 if TYPE_CHECKING:
     from data_gen.teachers.asking import Role
 
+MERCHANT = "merchant"
 LEAST_TO_RECOMMEND = 2  # items a shop needs for one of them to be advised
 
 
@@ -50,7 +52,7 @@ class DataConfig(Record):
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4
     drills: Annotated[float, Field(ge=0, le=1)] = 0.0
     doubts: Annotated[float, Field(ge=0, le=1)] = 0.0
-    character: str = "merchant"
+    character: str = MERCHANT
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
 
@@ -75,6 +77,8 @@ def override(config: DataConfig, **changes: Any) -> DataConfig:
 def check(config: DataConfig) -> None:
     """Raise HaggleError for a config that no dialogue can be made from, before anything is."""
     get_method(config.method)
+    if config.character != MERCHANT:
+        load_task(config.character)
     if config.train + config.test + config.corpus == 0:
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
     if config.voices and not config.corpus:

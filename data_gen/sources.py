@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from data_gen.config import DataConfig
+from data_gen.config import MERCHANT, DataConfig
 from data_gen.language.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.players.scripted import Drill
@@ -22,7 +22,6 @@ from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
 
 ORACLE = "oracle"
-MERCHANT = "merchant"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import CHATML, GEMMA, LLAMA3, Family, plain_template
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps, read_json
+from haggle.weights.chat_template import CHATML, GEMMA, LLAMA3, Family, plain_template
 from haggle.weights.models import KNOWN
 
 if TYPE_CHECKING:

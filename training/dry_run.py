@@ -17,9 +17,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.dataset import dataset_files
+from haggle.weights.chat_template import tokenizer_family
 from haggle.weights.models import BaseModel, resolve_base
 from training.architectures import known_shape, make_tiny_base, read_shape
 from training.arguments import trainer_arguments

@@ -19,10 +19,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import Family, tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, write_json
 from haggle.weights.adapters import ADAPTER_INFO, check_adapter
+from haggle.weights.chat_template import Family, tokenizer_family
 from haggle.weights.gguf_file import (
     Field,
     LlamaShape,

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
 from haggle.dataset import dataset_files, dataset_splits, located_rows
 from haggle.rates import share
 from haggle.trade.agreement import Agreement, agreement
+from haggle.weights.chat_template import tokenizer_family
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
 from training.templates import Messages, serving_prompt

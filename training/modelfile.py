@@ -1,6 +1,6 @@
 """Ollama's recipe for a GGUF file: `Modelfile.Q8_0` beside the file, for `ollama create -f`.
 
-The template says what `haggle.core.chat_template` says, in the few constructs of Go's templates
+The template says what `haggle.weights.chat_template` says, in the few constructs of Go's templates
 whose meaning is plain. The penalty on repeated tokens is switched off: Ollama has one by default.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from haggle.core.chat_template import Family
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_write_text
 from haggle.trade.merchant import MAX_TOKENS
+from haggle.weights.chat_template import Family
 
 CONTEXT = 4096
 

@@ -1,15 +1,16 @@
 """Chat templates with marks around what is learnt, checked against what serving renders.
 
-The text of a dialogue comes from `haggle.core.chat_template`, as the engines' prompts do. What can
-not be known of a tokenizer before it is there (a hub's file, a template of an unknown family) is
-looked at token by token before a run starts.
+The text of a dialogue comes from `haggle.weights.chat_template`, as the engines' prompts do. What
+cannot be known of a tokenizer before it is there (a hub's file, a template of an unknown family)
+is looked at token by token before a run starts.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import (
+from haggle.core.errors import HaggleError
+from haggle.weights.chat_template import (
     Family,
     family_of,
     has_token,
@@ -18,7 +19,6 @@ from haggle.core.chat_template import (
     tokenizer_family,
     training_template,
 )
-from haggle.core.errors import HaggleError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

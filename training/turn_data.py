@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import tokenizer_family
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
 from haggle.dataset import located_rows
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
+from haggle.weights.chat_template import tokenizer_family
 from training.data import Tokenized, messages_in
 from training.pairs import shorter_and_shorter
 from training.templates import Messages, marked_template, serving_prompt

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from haggle.core.chat_template import render
+from haggle.weights.chat_template import render
 from haggle.weights.models import BaseModel
 from training.templates import Messages
 

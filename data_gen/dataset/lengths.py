@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from haggle.core.chat_template import is_chatml, render
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError, install_hint
+from haggle.weights.chat_template import is_chatml, render
 from haggle.weights.models import DEFAULT_BASE, KNOWN, haggle_home
 
 Messages = list[dict[str, str]]

@@ -27,10 +27,10 @@ from data_gen.dataset.corruptions import KINDS, VARIANTS, Kind, Moment, Wrong, c
 from data_gen.dataset.replayed import Told, generated, moments, needs_compact, stored
 from data_gen.language.phrasebook import SPLITS, Split
 from haggle import __version__
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.config import Record, claim_directory, load_config, parse
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_path, read_json, write_json
+from haggle.core.text import neutralise_markup
 from haggle.dataset import dataset_files, shard_name
 from haggle.trade.edits import shortened
 from haggle.trade.records import SCHEMA_VERSION

@@ -17,9 +17,8 @@ from data_gen.teachers.asking import (
 from data_gen.teachers.config import PlayerConfig
 from data_gen.teachers.reading import bare_line
 from data_gen.teachers.report import RoleTally
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Generation, GenerationRequest, Message
-from haggle.core.text import MAX_UTTERANCE, clean_utterance
+from haggle.core.text import MAX_UTTERANCE, clean_utterance, neutralise_markup
 from haggle.trade.procedure import Procedure
 from haggle.trade.records import Scenario, TurnRecord
 from haggle.trade.session import MAX_EXCHANGES

@@ -15,7 +15,7 @@ from data_gen.teachers.asking import Rejected
 from data_gen.teachers.marks import IDIOMS, NOT, check_marks, found, reviews, sales
 from data_gen.teachers.reading import Reader, Reading
 from data_gen.worlds import load_bank
-from haggle.core.chat_template import neutralise_markup
+from haggle.core.text import neutralise_markup
 from haggle.trade import placeholders
 from haggle.trade.procedure import Procedure
 from haggle.trade.wire import UNLISTED

@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from haggle.core.chat_template import neutralise_markup
-
 MAX_UTTERANCE = 500
 SILENCE = "(says nothing)"
 _BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
+
+
+_MARKUP = re.compile(
+    r"""
+    [<＜](?=[|｜])                          # <|im_start|>, <｜User｜>, and what looks like them
+  | [<＜](?=/?[A-Za-z_][\w.:-]*/?\s*[>＞])  # <start_of_turn>, </s>, <think>, <<SYS>>, <repo_name>
+  | [<＜](?=0x[0-9A-Fa-f]{2}[>＞])          # byte tokens
+  | \[(?=/?(?:[A-Z][A-Z_]+|gMASK|sMASK)\])  # [INST], [/INST], [TOOL_CALLS]
+    """,
+    re.VERBOSE,
+)
 
 
 def clean_utterance(text: str) -> str:
@@ -32,3 +41,12 @@ def clean_utterance(text: str) -> str:
 def _is_unseen(character: str) -> bool:
     category = unicodedata.category(character)
     return category in {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"} or character in _BIDI
+
+
+def neutralise_markup(text: str) -> str:
+    """Make chat markup typed by a player harmless: a space goes behind its opening bracket.
+
+    Covers the special tokens of the common model families by their shape (`<|...|>`, `<name>`,
+    `</name>`, `<<SYS>>`, `[INST]`); anything else stays as typed. Idempotent.
+    """
+    return _MARKUP.sub(lambda match: match.group() + " ", text)

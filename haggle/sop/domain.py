@@ -8,14 +8,13 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.codec import Choice, Field, Fields, Label, Spoken, Value
 from haggle.core.config import Record
 from haggle.core.domain import Guard, Level, Ruling
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
 from haggle.core.json_text import DecodeError, read_object, text_of, to_json
-from haggle.core.text import clean_utterance
+from haggle.core.text import clean_utterance, neutralise_markup
 from haggle.core.turn import Turn
 from haggle.sop.task import START, Task
 

@@ -6,10 +6,9 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
-from haggle.core.text import clean_utterance
+from haggle.core.text import clean_utterance, neutralise_markup
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
 from haggle.trade.ledger import Cart, total

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import inflection
 from pydantic import AfterValidator, Field, model_validator
 
-from haggle.core.chat_template import neutralise_markup
 from haggle.core.config import Record
+from haggle.core.text import neutralise_markup
 from haggle.language.reading import Catalogue, Thing, View
 
 Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from haggle.core.chat_template import CHATML, Family, render, tokenizer_family
 from haggle.core.codec import matches, may_begin
 from haggle.core.engine import GenerationRequest, Message
 from haggle.core.errors import HaggleError
+from haggle.weights.chat_template import CHATML, Family, render, tokenizer_family
 
 CHATML_MARK = "<|"
 
@@ -49,7 +49,7 @@ def prompt_text(
 def hf_prompt(tokenizer: Any, messages: Sequence[Message], special: Iterable[str]) -> str:
     """The prompt for a transformers tokenizer, as training writes it for this family.
 
-    A tokenizer of a family that `haggle.core.chat_template` does not know uses its own template.
+    A tokenizer of a family that `haggle.weights.chat_template` does not know uses its own template.
     """
     if (family := tokenizer_family(tokenizer)) is not None:
         return prompt_text(messages, special, family)

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-from haggle.core.chat_template import FAMILIES, Family, family_of
 from haggle.core.codec import ActionSpec, is_regular, to_gbnf, to_lark, to_schema
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
+from haggle.weights.chat_template import FAMILIES, Family, family_of
 from haggle.weights.gguf_file import check_gguf
 from haggle.weights.models import resolve_base
 from serving.engines.common import (

@@ -19,7 +19,7 @@ def make_base(directory: Path, *, hidden: int = 64, layers: int = 2, seed: int =
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from haggle.core.chat_template import CHATML
+    from haggle.weights.chat_template import CHATML
     from training.architectures import tiny_tokenizer
 
     corpus = [json.dumps(row) for row in make_rows(20, seed=9)]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from haggle.core.chat_template import render
 from haggle.core.errors import HaggleError
+from haggle.weights.chat_template import render
 from training.data import (
     SPOKEN_KEY,
     BucketSampler,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from haggle.core.chat_template import CHATML, FAMILIES, render
 from haggle.core.errors import HaggleError
+from haggle.weights.chat_template import CHATML, FAMILIES, render
 from training.modelfile import modelfile, ollama_template, write_modelfile
 
 DIALOGUE = [

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from haggle.core.chat_template import render
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_jsonl
 from haggle.trade.agreement import agreement
+from haggle.weights.chat_template import render
 from haggle.weights.models import resolve_base
 from training import heldout, sft
 from training import trainer as trainer_module

@@ -10,9 +10,9 @@ import pytest
 import torch
 import yaml
 
-from haggle.core.chat_template import render
 from haggle.core.config import CONFIGS
 from haggle.core.errors import HaggleError
+from haggle.weights.chat_template import render
 from training.arguments import trainer_arguments
 from training.config import DpoConfig
 from training.pair_trainer import pack

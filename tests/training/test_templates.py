@@ -15,22 +15,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haggle.core.chat_template import (
+from haggle.core.engine import GenerationRequest, Message
+from haggle.core.errors import HaggleError
+from haggle.core.text import neutralise_markup
+from haggle.dataset import iter_rows
+from haggle.weights.chat_template import (
     CHATML,
     FAMILIES,
     GEMMA,
     LLAMA3,
     Family,
     family_of,
-    neutralise_markup,
     plain_template,
     render,
     tokenizer_family,
     training_template,
 )
-from haggle.core.engine import GenerationRequest, Message
-from haggle.core.errors import HaggleError
-from haggle.dataset import iter_rows
 from haggle.weights.models import resolve_base
 from training.architectures import tiny_tokenizer
 from training.data import tokenize

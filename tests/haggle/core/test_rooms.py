@@ -20,8 +20,8 @@ def test_the_core_has_no_word_of_trade(path):
 
 
 def test_the_core_is_small():
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES)
-    assert lines <= 1500
+    lines = [line for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines()]
+    assert sum(bool(line.strip()) for line in lines) <= 1500
 
 
 def test_only_the_formats_know_their_names():

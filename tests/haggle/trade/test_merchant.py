@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haggle.core.chat_template import render
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json
@@ -17,6 +16,7 @@ from haggle.trade.merchant import Guard, Merchant, check_guard, constraint_for
 from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
 from haggle.trade.wire import WireConstraint
+from haggle.weights.chat_template import render
 
 GARBAGE = [
     "",

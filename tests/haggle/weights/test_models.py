@@ -217,7 +217,7 @@ def test_the_home_is_a_user_directory_unless_set(monkeypatch: pytest.MonkeyPatch
 def test_finding_a_model_loads_no_model_library() -> None:
     import subprocess
 
-    code = "import haggle.weights.models, haggle.core.chat_template, sys; print({'torch','transformers'} & set(sys.modules))"
+    code = "import haggle.weights.models, haggle.weights.chat_template, sys; print({'torch','transformers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

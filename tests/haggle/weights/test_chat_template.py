@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from haggle.core.chat_template import is_chatml, neutralise_markup, render, training_template
 from haggle.core.engine import Message
+from haggle.core.text import neutralise_markup
+from haggle.weights.chat_template import is_chatml, render, training_template
 
 DIALOGUE = [
     {"role": "system", "content": "You are Mara.\nFor sale:\nRope 15\nOil Lamp 40"},

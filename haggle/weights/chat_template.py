@@ -64,16 +64,6 @@ LLAMA3 = Family(
 )
 FAMILIES = {family.name: family for family in (CHATML, GEMMA, LLAMA3)}
 
-_MARKUP = re.compile(
-    r"""
-    [<＜](?=[|｜])                          # <|im_start|>, <｜User｜>, and what looks like them
-  | [<＜](?=/?[A-Za-z_][\w.:-]*/?\s*[>＞])  # <start_of_turn>, </s>, <think>, <<SYS>>, <repo_name>
-  | [<＜](?=0x[0-9A-Fa-f]{2}[>＞])          # byte tokens
-  | \[(?=/?(?:[A-Z][A-Z_]+|gMASK|sMASK)\])  # [INST], [/INST], [TOOL_CALLS]
-    """,
-    re.VERBOSE,
-)
-
 
 def render(
     messages: Iterable[Message | Mapping[str, str]],
@@ -111,7 +101,7 @@ def _turn(family: Family, role: str, text: str) -> str:
 
 def training_template(family: Family = CHATML) -> str:
     """The jinja form of `render`, with generation marks around each answer and its end of turn."""
-    path = files("haggle").joinpath(f"templates/{family.name}_training.jinja")
+    path = files("haggle.weights").joinpath(f"templates/{family.name}_training.jinja")
     return path.read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -154,12 +144,3 @@ def has_token(tokenizer: Any, token: str) -> bool:
 def is_chatml(chat_template: str | None) -> bool:
     """Whether a tokenizer's own chat template is ChatML."""
     return bool(chat_template) and family_of(chat_template) is CHATML
-
-
-def neutralise_markup(text: str) -> str:
-    """Make chat markup typed by a player harmless: a space goes behind its opening bracket.
-
-    Covers the special tokens of the common model families by their shape (`<|...|>`, `<name>`,
-    `</name>`, `<<SYS>>`, `[INST]`); anything else stays as typed. Idempotent.
-    """
-    return _MARKUP.sub(lambda match: match.group() + " ", text)
