@@ -15,8 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from haggle.cli.shipped import with_shipped_model
 from haggle.core.errors import HaggleError
+from pipeline.shipped import with_shipped_model
 from serving.engines import read_engine_config
 from serving.engines.common import read_key
 from serving.openai_server import LOOPBACK, openai_server

@@ -64,6 +64,6 @@ def shipped_gguf(build: Build | None = None) -> Path:
         raise HaggleError(
             f"the model {SHIPPED!r} has not been made into a GGUF on this machine yet",
             where=str(target),
-            hint="start it once, e.g. with `haggle chat`, or use haggle.cli.shipped",
+            hint="start it once, e.g. with `haggle chat`, or use pipeline.shipped",
         )
     return build(adapter, target)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,10 +15,13 @@ from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
+from haggle.cli.levels import check_level
 from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
+from haggle.cli.tables import print_experiment, print_table
 from haggle.cli.turns import turns
+from haggle.core.config import located
 from haggle.core.errors import HaggleError
 
 INTERRUPTED = 130
@@ -115,6 +116,8 @@ def chat(
         shop = named_world(world)
     with located("--confirmation"):
         shop = with_confirmation(shop, confirmation)
+    from pipeline.engines import open_engine
+
     loaded = open_engine(engine, gguf)
     try:
         run(shop, loaded, level, method=method)
@@ -129,6 +132,8 @@ def converse(character: str, engine: str, guard: Any, gguf: Path | None) -> None
 
     with located("--character"):
         task = load_task(character)
+    from pipeline.engines import open_engine
+
     loaded = open_engine(engine, gguf)
     try:
         chat_by_task(task, loaded, guard)
@@ -153,6 +158,7 @@ def evaluate(
         return
     from eval.experiment import AUTO, close_engines, load_eval_config, run_experiment
     from eval.usage import describe
+    from pipeline.engines import serve_config, start_run
 
     path = _config("eval", config)
     with located(str(path)):
@@ -197,6 +203,8 @@ def cases(
 
     level = check_level(guard, method)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
+    from pipeline.engines import open_engine
+
     loaded = open_engine(engine, gguf)
     try:
         metrics = run_cases(
@@ -210,24 +218,15 @@ def cases(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("runs/demo"),
-    train_minutes: Annotated[float, typer.Option(min=0.01, help="Minutes of training.")] = 6.0,
-    dialogues: Annotated[int, typer.Option(min=1, help="Dialogues per scenario and run.")] = 2,
+    minutes: Annotated[
+        float, typer.Option(min=0.02, help="About how long it may take; training gets its share.")
+    ] = 9.0,
+    dialogues: Annotated[int, typer.Option(min=1, help="Dialogues per scenario and run.")] = 1,
 ) -> None:
-    """The whole pipeline, small: generate, train, export, evaluate, report; resumes."""
-    from haggle.cli.demo import run_demo
+    """A conversation, then the whole pipeline, small; resumes."""
+    from pipeline.demo import run_demo
 
-    run_demo(out, train_minutes=train_minutes, dialogues=dialogues)
-
-
-@contextmanager
-def located(where: str) -> Iterator[None]:
-    """Say where an error lies that does not say so itself."""
-    try:
-        yield
-    except HaggleError as error:
-        if error.where:
-            raise
-        raise HaggleError(error.message, where=where, hint=error.hint) from error
+    run_demo(out, minutes=minutes, dialogues=dialogues)
 
 
 def _config(kind: str, name: str, where: str = "--config") -> Path:
@@ -235,113 +234,6 @@ def _config(kind: str, name: str, where: str = "--config") -> Path:
 
     with located(where):
         return named_config(kind, name)
-
-
-def check_level(guard: str, method: str) -> Any:
-    """The guard level, when both it and the method are known."""
-    from haggle.trade.merchant import check_guard
-    from haggle.trade.methods import get_method
-
-    with located("--method"):
-        get_method(method)
-    with located("--guard"):
-        return check_guard(guard)
-
-
-def start_run(run: Any) -> Any:
-    """Start the engine of an experiment's run, be it the shipped model's."""
-    from eval.experiment import engine_config
-    from haggle.cli.shipped import with_shipped_model
-    from serving.engines import load_engine
-
-    return load_engine(with_shipped_model(engine_config(run)))
-
-
-def serve_config(name: str, where: str) -> Any:
-    """A serve config by its name or file; `where` says which option names it."""
-    from serving.engines import read_engine_config
-
-    path = _config("serve", name, where)
-    with located(str(path)):
-        return read_engine_config(path)
-
-
-def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Any:
-    """The engine of a serve config, with another GGUF file or model directory if one is given."""
-    from haggle.cli.shipped import with_shipped_model
-    from serving.engines import load_engine
-
-    config = serve_config(engine, "--engine")
-    if gguf is not None and config.engine != "llamacpp":
-        raise HaggleError(
-            f"engine {config.engine!r} reads no GGUF",
-            where="--gguf",
-            hint="leave --gguf out, or take --engine llamacpp",
-        )
-    if model is not None and config.engine not in {"transformers", "vllm"}:
-        raise HaggleError(
-            f"engine {config.engine!r} reads no model directory",
-            where="--model",
-            hint="take --engine transformers or vllm_cpu; llama.cpp takes a file with --gguf",
-        )
-    config = config.model_copy(update={"gguf": gguf} if gguf else {})
-    if model is not None:
-        config = config.model_copy(update={"model": model, "adapter": None})
-    return load_engine(with_shipped_model(config))
-
-
-def print_table(title: str, values: Any) -> None:
-    """Print a flat or nested result as a table of keys and values."""
-    from dataclasses import asdict, is_dataclass
-
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if is_dataclass(values) and not isinstance(values, type):
-        values = asdict(values)
-    elif hasattr(values, "model_dump"):
-        values = values.model_dump(mode="json")
-    table = Table(title=title, show_header=False)
-    for key, value in values.items():
-        table.add_row(Text(str(key)), Text(_shown(value)))  # a path may look like markup
-    Console().print(table)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items())
-    return str(value)
-
-
-def print_experiment(metrics: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="evaluation (all scenarios)")
-    columns = ("run", "guard", "STCR", "price OS", "price others", "SIRR", "valid JSON", "state",
-               "cart", "joint", "p50 s")  # fmt: skip
-    for column in columns:
-        table.add_column(column)
-    for result in metrics["results"]:
-        m = result["all"]
-        rates = (
-            m["stcr"], m["price_accuracy"]["offer"], m["price_accuracy"]["others"], m["sirr"],
-            m["valid_json"], m["accuracy"]["state"], m["accuracy"]["cart"], m["accuracy"]["joint"],
-        )  # fmt: skip
-        table.add_row(
-            result["run"]["name"], result["run"]["guard"], *map(_rate, rates),
-            _shown(m["latency_s"]["p50"]),
-        )  # fmt: skip
-    Console().print(table)
-
-
-def _rate(rate: dict[str, Any]) -> str:
-    if rate["value"] is None:
-        return "n/a"
-    return f"{100 * rate['value']:.1f}% ({rate['n']})"
 
 
 def main() -> None:

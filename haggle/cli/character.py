@@ -22,10 +22,13 @@ def character(
 ) -> None:
     """Play simulated users before a character, and write metrics.json; resumes."""
     from eval.characters import run_characters
-    from haggle.cli import check_level, located, open_engine, print_table
+    from haggle.cli.levels import check_level
+    from haggle.cli.tables import print_table
+    from haggle.core.config import located
     from haggle.rates import rate_text
     from haggle.sop.task import load_task
     from haggle.trade.methods import DEFAULT_METHOD
+    from pipeline.engines import open_engine
 
     level = check_level(guard, DEFAULT_METHOD)
     with located("--character"):

@@ -28,7 +28,8 @@ def export(
     """Write adapter, merged safetensors, GGUF, LoRA as GGUF, Ollama's Modelfiles, each verified."""
     from dataclasses import asdict
 
-    from haggle.cli import located, print_table
+    from haggle.cli.tables import print_table
+    from haggle.core.config import located
     from training.export import DEFAULT_QUANTIZATIONS
     from training.export import export as run
     from training.gguf_file import QUANTIZATIONS

@@ -36,9 +36,9 @@ def generate(
     from data_gen.config import check, engine_configs, override
     from data_gen.generate import generate as run
     from data_gen.teachers.report import readable
-    from haggle.cli import located, print_table
-    from haggle.cli.shipped import with_shipped_model
-    from haggle.core.config import named_config
+    from haggle.cli.tables import print_table
+    from haggle.core.config import located, named_config
+    from pipeline.shipped import with_shipped_model
 
     with located("--config"):
         path = named_config("data", config)

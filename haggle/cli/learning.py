@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from haggle.cli.options import Batch, Quiet, WeightsEngine, kind_of_weights, open_weights
-from haggle.core.config import Record, claim_directory
-from haggle.core.errors import HaggleError
-
-
-class _Asked(Record):
-    """What a directory of a learning curve was asked for; the goal may change."""
-
-    run: Path
-    dataset: Path
-    split: str
-    n: int
-    seed: int
-    engine: str
+from haggle.cli.options import Batch, Quiet, WeightsEngine
 
 
 def learning_curve(
@@ -40,46 +26,14 @@ def learning_curve(
     quiet: Quiet = False,
 ) -> None:
     """Answer the same turns with each checkpoint, fit a power law, draw it; resumes."""
-    from eval.compare import read_answered
-    from eval.learning_curve import LEAST_POINTS, check_goal, write_learning_curve
-    from eval.learning_curve import learning_curve as fit
-    from eval.turns import run_turns
-    from haggle.cli import located, print_table
-    from haggle.dataset import dataset_files
-    from training.checkpoints import whole_checkpoints
-    from training.curves import read_curve
+    from eval.learning_curve import write_learning_curve
+    from haggle.cli.tables import print_table
+    from pipeline.learning_curve import Asked, run_learning_curve
 
-    check_goal(goal)
-    dataset_files(dataset, split)  # a missing one is told before a model is loaded
-    steps = [(line["step"], line["tokens"]) for line in read_curve(run).steps]
-    found = whole_checkpoints(run)
-    if len(found) < LEAST_POINTS:
-        raise HaggleError(
-            f"a curve wants {LEAST_POINTS} checkpoints or more, not {len(found)}",
-            where=str(run),
-            hint="train with a smaller trainer.save_steps and a larger trainer.save_total_limit",
-        )
-    kind_of_weights(engine)
-    asked = _Asked(run=run, dataset=dataset, split=split, n=n, seed=seed, engine=engine)
-    claim_directory(out, asked, "the learning curve of another run, or over other turns")
-    points = []
-    for step, checkpoint in found:
-        answers = out / f"step-{step}"
-        tokens = before + max((told for at, told in steps if at <= step), default=0)
-        if not (answers / "metrics.json").is_file():
-            typer.echo(f"step {step}, {tokens:,} tokens")
-            loaded = open_weights(engine, checkpoint, answers / "model")
-            try:
-                run_turns(
-                    dataset, loaded, answers,
-                    split=split, n=n, seed=seed, batch=batch, progress=not quiet,
-                )  # fmt: skip
-            finally:
-                loaded.close()
-            shutil.rmtree(answers / "model")
-        points.append((tokens, read_answered(answers, answers.name)))
-    with located(str(out)):
-        curve = fit(points, goal)
+    asked = Asked(run=run, dataset=dataset, split=split, n=n, seed=seed, engine=engine)
+    curve = run_learning_curve(
+        asked, out, before=before, goal=goal, batch=batch, progress=not quiet
+    )
     for path in write_learning_curve(curve, out):
         typer.echo(str(path))
     print_table("learning curve", told(curve))

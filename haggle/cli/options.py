@@ -1,13 +1,11 @@
-"""Options that several commands have, and what engines with trained weights need."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-
-from haggle.core.errors import HaggleError
 
 Engine = Annotated[
     str, typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file.")
@@ -27,30 +25,3 @@ Batch = Annotated[int, typer.Option(min=1, help="Turns at once.")]
 WeightsEngine = Annotated[
     str, typer.Option("--engine", help="A serve config of llama.cpp, transformers or vLLM.")
 ]
-
-
-def kind_of_weights(engine: str) -> str:
-    """The kind of an engine, which has to be one for weights on this machine."""
-    from haggle.cli import serve_config
-
-    kind = str(serve_config(engine, "--engine").engine)
-    if kind not in {"llamacpp", "transformers", "vllm"}:
-        raise HaggleError(
-            f"engine {kind!r} does not read weights from this machine",
-            where="--engine",
-            hint="take a serve config of llama.cpp, transformers or vLLM",
-        )
-    return kind
-
-
-def open_weights(engine: str, weights: Path, target: Path, base: str | None = None) -> Any:
-    """An engine with an adapter's or a checkpoint's weights, written to `target` in its form."""
-    from haggle.cli import open_engine
-    from training.export import export
-
-    gguf = kind_of_weights(engine) == "llamacpp"
-    types = ("Q8_0",) if gguf else ()
-    result = export(weights, target, base, quantizations=types, verify=False, echo=lambda _: None)
-    if gguf:
-        return open_engine(engine, result.ggufs["Q8_0"])
-    return open_engine(engine, None, str(result.merged))

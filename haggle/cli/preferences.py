@@ -34,8 +34,8 @@ def preferences(
         _own(answers, dataset, out, given=n is not None or seed is not None)
         return
     from data_gen.dataset.preferences import load_preference_config, make_preferences
-    from haggle.cli import located, print_table
-    from haggle.core.config import named_config
+    from haggle.cli.tables import print_table
+    from haggle.core.config import located, named_config
 
     with located("--config"):
         path = named_config("data", config)
@@ -53,7 +53,7 @@ def preferences(
 def _own(answers: Path, dataset: Path | None, out: Path, *, given: bool) -> None:
     """Pairs from a model's own wrong answers."""
     from eval.own_mistakes import make_own_pairs
-    from haggle.cli import print_table
+    from haggle.cli.tables import print_table
     from haggle.core.errors import HaggleError
 
     if dataset is None:

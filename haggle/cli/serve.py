@@ -37,8 +37,10 @@ def serve(
     ] = None,
 ) -> None:
     """Serve merchants over HTTP: sessions, turns (whole or streamed), documentation at /docs."""
-    from haggle.cli import check_level, located, open_engine
+    from haggle.cli.levels import check_level
+    from haggle.core.config import located
     from haggle.trade.world_io import named_world, with_confirmation
+    from pipeline.engines import open_engine
 
     try:
         import uvicorn

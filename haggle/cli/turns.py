@@ -27,9 +27,10 @@ def turns(
 ) -> None:
     """Answer turns of a data set with their true history, guard off; resumes."""
     from eval.turns import run_turns
-    from haggle.cli import open_engine, print_table
+    from haggle.cli.tables import print_table
     from haggle.dataset import dataset_files
     from haggle.rates import rate_text
+    from pipeline.engines import open_engine
 
     dataset_files(dataset, split)  # a missing one is told before a model is loaded
     loaded = open_engine(engine, gguf, model)

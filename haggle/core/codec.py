@@ -33,6 +33,7 @@ from haggle.core.grammar import (
 from haggle.core.json_text import to_json
 
 CACHED = 512  # grammars kept
+SPOKEN_CHARACTERS = 240  # two to three times the longest line there is to learn from
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """Free words on one line, without quotes and backslashes."""
+    """Free words on one line, without quotes and backslashes; at most `SPOKEN_CHARACTERS`, so that
+    a model that rambles still ends its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def _text(value: Value, bounded: bool) -> Node:
     if isinstance(value, Phrase):
         return _quoted(value.form if bounded else value.longer or value.form)
     if isinstance(value, Spoken):
-        return _quoted(Times(SPOKEN, 1, None))
+        return _quoted(Times(SPOKEN, 1, SPOKEN_CHARACTERS if bounded else None))
     if isinstance(value, AnyText | AnyNumber):
         raise ValueError("only the compact format is a regular language")
     return _compound_text(value, bounded)

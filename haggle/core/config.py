@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,6 +130,17 @@ def named_config(kind: str, name: str) -> Path:
     if name not in files:
         raise HaggleError(f"no {kind} config is named {name!r}", hint=nearest(name, files))
     return files[name]
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Say where an error lies that does not say so itself."""
+    try:
+        yield
+    except HaggleError as error:
+        if error.where:
+            raise
+        raise HaggleError(error.message, where=where, hint=error.hint) from error
 
 
 def claim_directory(out: Path, config: BaseModel, other: str) -> bool:

@@ -235,14 +235,14 @@ def test_the_command_s_error_says_what_to_do(
 def test_a_merged_directory_is_asked_through_an_engine_that_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from haggle import cli
+    from pipeline import engines
 
     asked: list[Any] = []
     monkeypatch.setattr("serving.engines.load_engine", asked.append)
-    cli.open_engine("transformers", None, "runs/mine/model/merged")
+    engines.open_engine("transformers", None, "runs/mine/model/merged")
     assert asked[0].model == "runs/mine/model/merged" and asked[0].adapter is None
     with pytest.raises(HaggleError, match="reads no model directory") as caught:
-        cli.open_engine("llamacpp_batch", None, "runs/mine/model/merged")
+        engines.open_engine("llamacpp_batch", None, "runs/mine/model/merged")
     assert caught.value.where == "--model" and "--gguf" in caught.value.hint
     assert len(asked) == 1
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from haggle import cli
+from haggle.cli.tables import print_table
 from haggle.core.config import ROOT, named_config
 from haggle.core.storage import dumps, read_json, read_jsonl
 from haggle.dataset import iter_rows
@@ -337,7 +338,7 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(haggle: Run, monkeypat
 
 
 def test_a_result_is_printed_as_it_is_written(capsys: pytest.CaptureFixture[str]):
-    cli.print_table("[t]", {"out": "runs/[bold]/[/]", "nested": {"a": 0.123456}, "none": None})
+    print_table("[t]", {"out": "runs/[bold]/[/]", "nested": {"a": 0.123456}, "none": None})
     shown = capsys.readouterr().out
     assert "runs/[bold]/[/]" in shown and "a 0.1235" in shown and "None" in shown
 

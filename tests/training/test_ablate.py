@@ -10,10 +10,10 @@ import yaml
 from typer.testing import CliRunner
 
 from haggle.cli import app
-from haggle.cli.ablate import merge
 from haggle.core.config import CONFIGS, load_config
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json
+from pipeline.ablation import merge
 
 DATA = {"train": 6, "test": 0, "items": [2, 3], "recommendation": 0}
 MEASURED = {"train": 0, "test": 2, "items": [2, 3], "recommendation": 0}
@@ -128,7 +128,7 @@ def test_changes_are_merged_key_by_key() -> None:
     "path", sorted((CONFIGS / "ablation").glob("*.yaml")), ids=lambda p: p.stem
 )
 def test_shipped_ablations_are_valid(path: Path, tmp_path: Path) -> None:
-    from haggle.cli.ablate import AblationConfig, prepared
+    from pipeline.ablation import AblationConfig, prepared
 
     config = load_config(path, AblationConfig)
     assert f"haggle ablate --config {path.stem}" in path.read_text(encoding="utf-8")

@@ -104,7 +104,7 @@ def test_any_engine_plays_it():
     talk = Talk(TASK)
     assert agent.reply(talk, "hi").says == "Halt!"
     *pieces, turn = agent.stream(talk, "Mirela")
-    assert "".join(map(str, pieces)) == answers[1] and turn.act == "AskPass"
+    assert "".join(map(str, pieces)) == answers[1] and getattr(turn, "act", "") == "AskPass"
     system = agent.request(talk, "x").messages[0].content
     assert "Odo" in system and "AskName, AskPass, AskErrand, Admit" in system
 

@@ -1,0 +1,1 @@
+"""Work that spans the rooms: data, training and evaluation in one run."""
