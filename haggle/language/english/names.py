@@ -78,12 +78,14 @@ class Names:
         """Whether nothing hangs on a word: it begins no name, and is no cue."""
         idle = self._idle.get(word.text)
         if idle is None:
-            place = bisect_left(self._sorted, word.single)
-            begins = any(w.startswith(word.single) for w in self._sorted[place : place + 1])
             cue = word.text in _CUES or begins_number(word.text) or self.may_be_nicknamed(word)
-            idle = not (cue or begins or self.scores(word))
+            idle = not (cue or self._begins_name(word.single) or self.scores(word))
             self._idle[word.text] = idle
         return idle
+
+    def _begins_name(self, word: str) -> bool:
+        place = bisect_left(self._sorted, word)
+        return place < len(self._sorted) and self._sorted[place].startswith(word)
 
     def may_be_nicknamed(self, word: Word) -> bool:
         """Whether what people also call one of the things begins with a word."""
