@@ -26,6 +26,7 @@ _STOP = re.compile(r"[.,;:!?]")
 _JOINING_SIGN = re.compile(r"[+&/]")
 _Score = tuple[float, bool]  # how well a word fits a name, and whether it can stand for the whole
 _NONE: _Score = (0.0, False)
+_NOTHING: dict[str, _Score] = {}  # what most words are, once for all
 _CUES = {"both"}.union(
     CUES.sizes, CUES.sized_ones, CUES.modal, CUES.ordinals, CUES.last, CUES.ones,
     CUES.cheap, CUES.dear, CUES.better, CUES.priced,
@@ -156,13 +157,13 @@ class Names:
 
     def _look_up(self, said: str, key: str) -> dict[str, _Score]:
         if key in CUES.hollow or key in self.dull or said in UNITS:
-            return {}
+            return _NOTHING
         common = said in CUES.common or key in CUES.common
         direct = self._owners.get(key) or self._owners.get(said)
         if direct:
             return {i: (EXACT, self._names_it(i, key, common)) for i in direct}
         if common or len(key) < 3 or not key.isalpha():
-            return {}
+            return _NOTHING
         first = bisect_left(self._sorted, key[0])
         alike = takewhile(lambda other: other[0] == key[0], self._sorted[first:])
         likeness = {other: _likeness(key, other) for other in alike}
