@@ -38,7 +38,7 @@ class English:
         )
 
 
-_names = lru_cache(maxsize=256)(Names)
+_names = lru_cache(maxsize=32)(Names)
 
 
 class Scene(NamedTuple):

@@ -26,6 +26,7 @@ _STOP = re.compile(r"[.,;:!?]")
 _JOINING_SIGN = re.compile(r"[+&/]")
 _Score = tuple[float, bool]  # how well a word fits a name, and whether it can stand for the whole
 _NONE: _Score = (0.0, False)
+_NOTHING: dict[str, _Score] = {}  # what most words are, once for all
 _CUES = {"both"}.union(
     CUES.sizes, CUES.sized_ones, CUES.modal, CUES.ordinals, CUES.last, CUES.ones,
     CUES.cheap, CUES.dear, CUES.better, CUES.priced,
@@ -78,12 +79,14 @@ class Names:
         """Whether nothing hangs on a word: it begins no name, and is no cue."""
         idle = self._idle.get(word.text)
         if idle is None:
-            place = bisect_left(self._sorted, word.single)
-            begins = any(w.startswith(word.single) for w in self._sorted[place : place + 1])
             cue = word.text in _CUES or begins_number(word.text) or self.may_be_nicknamed(word)
-            idle = not (cue or begins or self.scores(word))
+            idle = not (cue or self._begins_name(word.single) or self.scores(word))
             self._idle[word.text] = idle
         return idle
+
+    def _begins_name(self, word: str) -> bool:
+        place = bisect_left(self._sorted, word)
+        return place < len(self._sorted) and self._sorted[place].startswith(word)
 
     def may_be_nicknamed(self, word: Word) -> bool:
         """Whether what people also call one of the things begins with a word."""
@@ -154,13 +157,13 @@ class Names:
 
     def _look_up(self, said: str, key: str) -> dict[str, _Score]:
         if key in CUES.hollow or key in self.dull or said in UNITS:
-            return {}
+            return _NOTHING
         common = said in CUES.common or key in CUES.common
         direct = self._owners.get(key) or self._owners.get(said)
         if direct:
             return {i: (EXACT, self._names_it(i, key, common)) for i in direct}
         if common or len(key) < 3 or not key.isalpha():
-            return {}
+            return _NOTHING
         first = bisect_left(self._sorted, key[0])
         alike = takewhile(lambda other: other[0] == key[0], self._sorted[first:])
         likeness = {other: _likeness(key, other) for other in alike}
