@@ -87,11 +87,10 @@ def complete(
         action = domain.decode(episode, answer.text)
     except DecodeError:
         outcome, repaired = domain.degraded(episode, "unreadable"), ["format"]
+        failed = domain.failures(episode, outcome)
     else:
-        ruling, outcome, repaired = _acted(domain, episode, line, action, level)
-        if answer.finish_reason == "length" and level == "state":
-            outcome = domain.said_safely(episode, outcome)
-    failed = domain.failures(episode, outcome)
+        cut = answer.finish_reason == "length" and level == "state"
+        ruling, outcome, repaired, failed = _acted(domain, episode, line, action, level, cut)
     withheld = ruling.withheld
     turn = Turn(
         player=writable(line),
@@ -117,21 +116,25 @@ def complete(
 
 
 def _acted(
-    domain: Domain[E, A, O, T], episode: E, line: str, action: A, level: Level
-) -> tuple[Ruling[A], O, list[str]]:
-    """How the guard ruled, the outcome, and the checks for which the proposal was repaired."""
-    if level in {"off", "schema"}:
-        ruling = Ruling(action)
-        return ruling, domain.apply(episode, ruling, level), []
-    ruling = domain.rule(episode, line, action, level)
+    domain: Domain[E, A, O, T], episode: E, line: str, action: A, level: Level, cut: bool
+) -> tuple[Ruling[A], O, list[str], list[str]]:
+    """How the guard ruled, the outcome, the checks for which the proposal was repaired, and those
+    that the outcome fails. A line that was `cut` off is replaced."""
+    guarded = level in {"state", "written"}
+    ruling = domain.rule(episode, line, action, level) if guarded else Ruling(action)
     repaired = list(ruling.reasons)
     if ruling.action is None:
-        return ruling, domain.degraded(episode, ruling.reasons[-1]), repaired
+        outcome = domain.degraded(episode, ruling.reasons[-1])
+        return ruling, outcome, repaired, domain.failures(episode, outcome)
     outcome = domain.apply(episode, ruling, level)
     if ruling.line:
-        return ruling, domain.said_safely(episode, outcome, ruling.line), repaired
-    problem = domain.problem(episode, outcome, action, level)
-    if problem:
-        repaired.append(problem)
+        outcome = domain.said_safely(episode, outcome, ruling.line)
+    failed = domain.failures(episode, outcome)
+    problem = ""
+    if guarded and not ruling.line:
+        problem = domain.problem(episode, outcome, action, level, failed)
+        repaired += [problem] if problem else []
+    if problem or cut:
         outcome = domain.said_safely(episode, outcome)
-    return ruling, outcome, repaired
+        failed = domain.failures(episode, outcome)
+    return ruling, outcome, repaired, failed

@@ -6,6 +6,7 @@ has no model in it. `haggle.core.agent` runs a turn through it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, Protocol, Self, TypeVar, get_args
 
@@ -104,8 +105,13 @@ class Domain(Protocol[E, A, O, T]):
         """The same outcome, told in a line of code's own: `line`, or one that is always true."""
         ...
 
-    def problem(self, episode: E, outcome: O, proposed: A, level: Level) -> str:
-        """What is wrong with the line of an outcome that may stand otherwise; "" for nothing."""
+    def problem(
+        self, episode: E, outcome: O, proposed: A, level: Level, failed: Sequence[str]
+    ) -> str:
+        """What is wrong with the line of an outcome that may stand otherwise; "" for nothing.
+
+        `failed` are the checks that the outcome fails.
+        """
         ...
 
     def failures(self, episode: E, outcome: O) -> list[str]:

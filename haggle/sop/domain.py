@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -172,7 +173,14 @@ class Procedural:
         action = outcome.action.model_copy(update={"say": said})
         return replace(outcome, action=action, interventions=(*outcome.interventions, "safe_line"))
 
-    def problem(self, talk: Talk, outcome: SopOutcome, proposed: Action, level: Level) -> str:
+    def problem(
+        self,
+        talk: Talk,
+        outcome: SopOutcome,
+        proposed: Action,
+        level: Level,
+        failed: Sequence[str],
+    ) -> str:
         """Lines are free as yet."""
         return ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.ledger import Cart, floor_price, total
@@ -89,6 +90,16 @@ def price_above_floor(world: World, response: MerchantResponse) -> bool:
     return details.sale_price >= min(floor_price(world, cart), total(world, cart)) - _TOLERANCE
 
 
+@lru_cache(maxsize=256)
+def _of_money(currency: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of an amount of this money spelled in words, and of one in digits."""
+    unit, digits = re.escape(currency), _NUMBER.pattern
+    return (
+        re.compile(rf"\b(?:{_SPELLED})\s+{unit}", re.IGNORECASE),
+        re.compile(rf"({digits})\s*(?:{unit})|(?:{unit})\s*({digits})", re.IGNORECASE),
+    )
+
+
 def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float] = ()) -> bool:
     """Every number spoken is one the ledger knows, so no wrong price can be heard.
 
@@ -107,8 +118,8 @@ def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float
         known |= {
             round(p, 2) for p in (details.original_price, details.sale_price) if p is not None
         }
-    unit = re.escape(world.currency)
-    if re.search(rf"\b(?:{_SPELLED})\s+{unit}", text, re.IGNORECASE):
+    spelled, amount = _of_money(world.currency)
+    if spelled.search(text):
         return False
     if not _DIGIT.search(text):
         return True
@@ -122,9 +133,9 @@ def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float
     if priced:
         spoken = numbers_in(text)
     else:
-        amounts = re.findall(rf"({_NUMBER.pattern})\s*(?:{unit})|(?:{unit})\s*({_NUMBER.pattern})",
-                             text, re.IGNORECASE)  # fmt: skip
-        spoken = [n for pair in amounts for part in pair if part for n in numbers_in(part)]
+        spoken = [
+            n for pair in amount.findall(text) for part in pair if part for n in numbers_in(part)
+        ]
     return all(round(number, 2) in known for number in spoken)
 
 

@@ -74,10 +74,15 @@ class Trade:
         return replace(safe_line(session, resolved, line), quoted=resolved.quoted)
 
     def problem(
-        self, session: Session, resolved: Resolved, proposed: Proposal, level: Level
+        self,
+        session: Session,
+        resolved: Resolved,
+        proposed: Proposal,
+        level: Level,
+        failed: Sequence[str],
     ) -> str:
         """What is wrong with a line: untrue numbers, a review of nothing, a sale told too soon."""
-        if "numbers" in self.failures(session, resolved):
+        if "numbers" in failed:
             return "numbers"
         procedure, state = session.procedure, resolved.proposal.state
         said = resolved.response

@@ -25,7 +25,7 @@ COMMANDS = (
     "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",
     "demo",
 )  # fmt: skip
-SUBCOMMANDS = {"cases", "compare", "learning-curve", "turns"}  # of eval
+SUBCOMMANDS = {"character", "cases", "compare", "learning-curve", "turns"}  # of eval
 HEAVY = ("torch", "transformers", "trl", "datasets", "vllm", "xllamacpp", "matplotlib", "pyarrow")
 WORLD = """\
 merchant: {name: Ada, persona: A calm trader.}
