@@ -15,7 +15,7 @@ from haggle.core.engine import Message
 from haggle.trade.edits import carried_out, shortened
 from haggle.trade.merchant import written
 from haggle.trade.methods import Method
-from haggle.trade.records import Dialogue, Scenario, TurnRecord
+from haggle.trade.records import Dialogue, PlayedTurn, Scenario, Truth, TurnRecord
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal, encode_compact
@@ -30,7 +30,7 @@ class Play:
     session: Session
     player: ScriptedPlayer
     oracle_rng: random.Random
-    turns: list[TurnRecord] = field(default_factory=list)
+    turns: list[PlayedTurn] = field(default_factory=list)
     _pending: tuple[str, Act, Proposal] | None = None
 
     def next_line(self) -> str | None:
@@ -62,13 +62,10 @@ class Play:
 
     def add(self, record: TurnRecord, goal: Resolved) -> None:
         """Keep a finished turn with the hidden truth beside it."""
-        truth = {
-            "act": self.act.name,
-            "goal_state": goal.response.state,
-            "goal_cart": goal.cart,
-            "goal_price": goal.sale_price,
-        }
-        self.turns.append(record.model_copy(update=truth))
+        truth = Truth(
+            act=self.act.name, state=goal.response.state, cart=goal.cart, price=goal.sale_price
+        )
+        self.turns.append(PlayedTurn.of(record, truth))
         self._pending = None
 
     def all_messages(self) -> tuple[Message, ...]:

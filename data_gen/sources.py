@@ -19,7 +19,7 @@ from data_gen.worlds import sample_shop
 from haggle.core.errors import HaggleError
 from haggle.core.storage import dumps
 from haggle.trade.methods import get_method
-from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, TurnRecord
+from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, PlayedTurn, Truth
 
 ORACLE = "oracle"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
@@ -98,12 +98,18 @@ def make_dialogue(
         if redrawn is not None:
             redrawn[str(wrong[0].act)] += 1
     turn = wrong[0]
-    why = turn.failed or turn.interventions or f"{turn.state} for {turn.goal_state}"
-    raise AssertionError(f"{dialogue.id}: oracle fails {why} at {turn.act}: {turn.player!r}")
+    meant = _meant(turn)
+    why = turn.failed or turn.interventions or f"{turn.state} for {meant.state}"
+    raise AssertionError(f"{dialogue.id}: oracle fails {why} at {meant.act}: {turn.player!r}")
 
 
-def _is_wrong(turn: TurnRecord) -> bool:
-    return bool(turn.failed or turn.interventions or turn.state != turn.goal_state)
+def _is_wrong(turn: PlayedTurn) -> bool:
+    return bool(turn.failed or turn.interventions or turn.state != _meant(turn).state)
+
+
+def _meant(turn: PlayedTurn) -> Truth:
+    assert turn.truth is not None, "a scripted player knows what it means"
+    return turn.truth
 
 
 def start_dialogue(config: DataConfig, split: Split, index: int, attempt: int = 0) -> Play:

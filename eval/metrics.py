@@ -8,7 +8,7 @@ from typing import Any
 
 from haggle.rates import Rate, percentiles, share, spread
 from haggle.trade.procedure import Procedure, load_procedure
-from haggle.trade.records import Dialogue, TurnRecord
+from haggle.trade.records import Dialogue, PlayedTurn, Truth, TurnRecord
 
 HALF_A_CENT = 0.005
 
@@ -71,7 +71,7 @@ def transition_counts(dialogues: Sequence[Dialogue]) -> dict[str, dict[str, int]
     return {a: {b: counts[a, b] for b in labels[1:]} for a in labels}
 
 
-def accuracy(turns: Sequence[TurnRecord]) -> dict[str, Rate]:
+def accuracy(turns: Sequence[PlayedTurn]) -> dict[str, Rate]:
     """State, cart and joint accuracy against what the scripted player really asked for.
 
     The cart is compared where either side holds one; joint means state and ledger both right.
@@ -81,15 +81,20 @@ def accuracy(turns: Sequence[TurnRecord]) -> dict[str, Rate]:
     the guard renews before it sells is counted apart (`renewals`): the label says a sale.
     """
     procedure = load_procedure()
-    judged = [turn for turn in turns if turn.goal_state is not None and not renewed(turn)]
-    carts = [turn for turn in judged if turn.goal_cart or turn.cart]
-    haggled = [t for t in judged if procedure.states[str(t.goal_state)].payload == "bid"]
+    judged = [(t, t.truth) for t in turns if t.truth is not None and not renewed(t)]
+    carts = [(t, truth) for t, truth in judged if truth.cart or t.cart]
+    haggled = [(t, g) for t, g in judged if procedure.states[g.state].payload == "bid"]
     return {
-        "state": share(t.state == t.goal_state for t in judged),
-        "cart": share(t.cart == t.goal_cart for t in carts),
-        "joint": share(t.state == t.goal_state and t.cart == t.goal_cart for t in judged),
-        "price_goal": share(t.state == t.goal_state and _price_as_meant(t) for t in haggled),
+        "state": share(t.state == truth.state for t, truth in judged),
+        "cart": share(t.cart == truth.cart for t, truth in carts),
+        "joint": share(as_meant(t, truth) for t, truth in judged),
+        "price_goal": share(t.state == g.state and _price_as_meant(t, g) for t, g in haggled),
     }
+
+
+def as_meant(turn: TurnRecord, truth: Truth) -> bool:
+    """Whether state and ledger are what the player meant."""
+    return turn.state == truth.state and turn.cart == truth.cart
 
 
 def renewed(turn: TurnRecord) -> bool:
@@ -97,13 +102,13 @@ def renewed(turn: TurnRecord) -> bool:
     return turn.withheld == "renewed"
 
 
-def _price_as_meant(turn: TurnRecord) -> bool:
+def _price_as_meant(turn: TurnRecord, truth: Truth) -> bool:
     """Whether the price asked is the one that the player's bid should have led to."""
     details = turn.response.context_details
     asked = None if details is None else details.sale_price
-    if asked is None or turn.goal_price is None:
+    if asked is None or truth.price is None:
         return False
-    return abs(asked - turn.goal_price) < HALF_A_CENT
+    return abs(asked - truth.price) < HALF_A_CENT
 
 
 def summarize(dialogues: Sequence[Dialogue]) -> dict[str, Any]:

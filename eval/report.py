@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from eval.metrics import as_meant
 from eval.reference import (
     Cell,
     Published,
@@ -330,10 +331,6 @@ def _samples(results: Sequence[Mapping[str, Any]], dialogues: Dialogues) -> list
 
 def _has_mistake(dialogue: Dialogue) -> bool:
     return any(
-        turn.failed or (turn.goal_state is not None and not _as_meant(turn))
+        turn.failed or (turn.truth is not None and not as_meant(turn, turn.truth))
         for turn in dialogue.turns
     )
-
-
-def _as_meant(turn: Any) -> bool:
-    return bool(turn.state == turn.goal_state and turn.cart == (turn.goal_cart or {}))

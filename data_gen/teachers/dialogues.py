@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from data_gen.acts import Act
 from data_gen.config import DataConfig
@@ -19,7 +18,7 @@ from data_gen.teachers.llm import LlmTeacher, objections, write
 from data_gen.teachers.reading import Reader
 from data_gen.teachers.report import Tally
 from data_gen.teachers.rewriter import Job, Rewriter
-from haggle.trade.records import TurnRecord
+from haggle.trade.records import PlayedTurn
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Proposal
 
@@ -40,7 +39,7 @@ class _Step:
     player: str
     act: Act
     oracle: Proposal
-    record: TurnRecord
+    record: PlayedTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class Maker:
             record = write(session, line, proposal, play.act if truth else None)
             teacher.follow(view, session, record, note)
             if truth is None:
-                play.turns.append(record)
+                play.turns.append(PlayedTurn.of(record, None))
             else:
                 play.add(record, truth.goal)
 
@@ -161,7 +160,7 @@ class Maker:
                 line = self._noisy(play, line, step.act, step.number)
             say = lines.get((step.number, "merchant"), step.oracle.say)
             record = write(play.session, line, replace(step.oracle, say=say), step.act)
-            play.turns.append(record.model_copy(update=_hidden(step.record)))
+            play.turns.append(PlayedTurn.of(record, step.record.truth))
 
     def _jobs(
         self, rewriter: Rewriter, play: Play, step: _Step
@@ -247,12 +246,6 @@ def _proven(before: Session, player: str, proposal: Proposal) -> None:
     wrong = objections(write(before.branch(), player, proposal))
     if wrong:
         raise Rejected(f"check_{wrong[0]}", "it changed what the turn means")
-
-
-def _hidden(record: TurnRecord) -> dict[str, Any]:
-    """The scripted player's hidden truth of a turn."""
-    names = ("act", "goal_state", "goal_cart", "goal_price")
-    return {name: getattr(record, name) for name in names}
 
 
 def _rounds_after_sale(play: Play) -> int:

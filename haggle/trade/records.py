@@ -15,22 +15,41 @@ SCENARIOS: tuple[Scenario, ...] = ("specific_items", "recommendation")
 
 
 class TurnRecord(Turn):
-    """One round of a trade. `response` is what the player got, `cart` the ledger after it.
-
-    `act`, `goal_state`, `goal_cart` and `goal_price` are the scripted player's hidden truth.
-    """
+    """One round of a trade. `response` is what the player got, `cart` the ledger after it."""
 
     response: MerchantResponse
     cart: dict[str, int] = {}
-    act: str | None = None
-    goal_state: str | None = None
-    goal_cart: dict[str, int] | None = None
-    goal_price: float | None = None
 
     @property
     def says(self) -> str:
         """What the merchant says."""
         return self.response.npc_dialogue
+
+
+class Truth(Record):
+    """What a scripted player meant by a line: its hidden act, and the turn that is due."""
+
+    act: str
+    state: str
+    cart: dict[str, int] = {}
+    price: float | None = None
+
+
+class PlayedTurn(TurnRecord):
+    """One round with a scripted player, and its hidden truth; None where nobody knows it."""
+
+    truth: Truth | None = None
+
+    @property
+    def act(self) -> str | None:
+        """The player's hidden act."""
+        return self.truth.act if self.truth else None
+
+    @classmethod
+    def of(cls, turn: TurnRecord, truth: Truth | None) -> PlayedTurn:
+        """A turn with the truth beside it."""
+        told = {name: getattr(turn, name) for name in TurnRecord.model_fields}
+        return cls(**told, truth=truth)
 
 
 class Dialogue(Record):
@@ -45,7 +64,7 @@ class Dialogue(Record):
     engine: str
     guard: str
     player: str
-    turns: list[TurnRecord]
+    turns: list[PlayedTurn]
 
     def transitions(self) -> list[tuple[str, str]]:
         """Pairs of consecutive states, from `Start` on (ASTP, Figure 4)."""

@@ -34,6 +34,7 @@ from haggle.core.storage import dumps, read_json, read_jsonl
 from haggle.core.text import clean_utterance
 from haggle.dataset import dataset_files, iter_rows
 from haggle.language.reading import without_marks
+from haggle.trade.records import Truth
 
 SMALL = DataConfig(train=12, test=5, seed=3, shard=4)
 
@@ -302,7 +303,9 @@ def test_a_dialogue_the_checks_object_to_is_drawn_anew_and_counted(whole, tmp_pa
         dialogue = play(started)
         if dialogue.id.startswith("train-5-") and not spoils:
             spoils.append(dialogue.id)
-            turn = dialogue.turns[0].model_copy(update={"failed": ["price"], "act": "greet"})
+            turn = dialogue.turns[0].model_copy(
+                update={"failed": ["price"], "truth": Truth(act="greet", state="CASUAL")}
+            )
             dialogue.turns[0] = turn
         return dialogue
 

@@ -62,7 +62,7 @@ def test_a_run_leaves_config_dialogues_metrics_and_report(oracle, tmp_path):
     for scenario in SCENARIOS:
         rows = read_jsonl(tmp_path / "out" / "a" / f"{scenario}.jsonl")
         assert [row["seed"] for row in rows] == [0, 1, 2, 3]
-        assert all(t["act"] and t["goal_state"] for row in rows for t in row["turns"])
+        assert all(t["truth"]["act"] and t["truth"]["state"] for row in rows for t in row["turns"])
 
 
 def test_the_same_seed_opens_with_the_same_line_whatever_the_model_says(oracle, tmp_path):

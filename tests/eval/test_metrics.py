@@ -9,14 +9,14 @@ import pytest
 from eval.metrics import accuracy, price_accuracy, sirr, stcr, summarize, transition_counts
 from haggle.core.turn import Usage
 from haggle.rates import percentiles, rate, spread
-from haggle.trade.records import Dialogue, TurnRecord
+from haggle.trade.records import Dialogue, PlayedTurn, Truth
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 
 ITEM = ItemLine(item_id="axe", item_name="Sharp Axe", quantity=1, price=130)
 TRADES = {"SHOW_ITEMS", "OFFER_SELL", "NEGOTIATE", "FINAL_CHECK", "COMMIT_SALE"}
 
 
-def turn(state: str, last: str = "", items: list[ItemLine] | None = None, **fields) -> TurnRecord:
+def turn(state: str, last: str = "", items: list[ItemLine] | None = None, **fields) -> PlayedTurn:
     details = None
     if state in TRADES:
         price = None if state == "SHOW_ITEMS" else 130.0
@@ -26,11 +26,14 @@ def turn(state: str, last: str = "", items: list[ItemLine] | None = None, **fiel
         )  # fmt: skip
     kind = "TRADE" if details else state
     response = MerchantResponse(context_type=kind, context_details=details, npc_dialogue="x")
-    given = {"proposed_state": state, "reported_last": last} | fields
-    return TurnRecord(player="p", raw="{}", response=response, last=last, state=state, **given)
+    meant = {key: fields.pop(f"goal_{key}") for key in ("state", "cart", "price")
+             if f"goal_{key}" in fields}  # fmt: skip
+    truth = Truth(act=fields.pop("act", "greet"), **meant) if "state" in meant else None
+    given = {"proposed_state": state, "reported_last": last, "truth": truth} | fields
+    return PlayedTurn(player="p", raw="{}", response=response, last=last, state=state, **given)
 
 
-def dialogue(*turns: TurnRecord) -> Dialogue:
+def dialogue(*turns: PlayedTurn) -> Dialogue:
     return Dialogue(
         id="d", seed=0, scenario="specific_items", world="w", method="m", engine="e", guard="off",
         player="p", turns=list(turns),
@@ -138,7 +141,7 @@ def test_accuracy_compares_state_and_ledger_with_what_the_player_meant():
 
 
 def test_the_price_haggled_to_is_measured_apart_where_the_player_haggles():
-    def haggled(state: str = "NEGOTIATE", **fields) -> TurnRecord:
+    def haggled(state: str = "NEGOTIATE", **fields) -> PlayedTurn:
         return turn(state, cart={"axe": 1}, goal_cart={"axe": 1}, **fields)
 
     turns = [

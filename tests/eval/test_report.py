@@ -118,7 +118,7 @@ def test_samples_are_the_first_with_a_mistake_and_the_first_without(experiment, 
     rows = read_jsonl(tmp_path / "out" / "second" / "specific_items.jsonl")
     wrong = [
         row["seed"] for row in rows
-        if any(t["failed"] or (t["state"], t["cart"]) != (t["goal_state"], t["goal_cart"]) for t in row["turns"])
+        if any(t["failed"] or (t["state"], t["cart"]) != (t["truth"]["state"], t["truth"]["cart"]) for t in row["turns"])
     ]  # fmt: skip
     right = [row["seed"] for row in rows if row["seed"] not in wrong]
     assert wrong and heads == [str(group[0]) for group in (wrong, right) if group]

@@ -127,7 +127,8 @@ def answers(case: Case, guard: Guard) -> str:
             session = session_of(case, method)
             turn = merchant.complete(session, case.player, Generation(raw))
             after = [session.last, session.state, session.cart, session.sale_price, session.note]
-            turns.append([turn.model_dump(mode="json"), after])
+            old = dict.fromkeys(("act", "goal_state", "goal_cart", "goal_price"))
+            turns.append([turn.model_dump(mode="json") | old, after])
     return digest(turns)
 
 
