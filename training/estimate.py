@@ -77,9 +77,7 @@ def estimate(
     """
     layers = int(shape["num_hidden_layers"])
     lora = None if config.full_finetuning else config.lora
-    one, two = (
-        _count(json.dumps({**shape, "num_hidden_layers": n}), lora, length, bf16) for n in (1, 2)
-    )
+    one, two = (_count(json.dumps(_with_layers(shape, n)), lora, length, bf16) for n in (1, 2))
     layer = two - one
     size = 2.0 if bf16 else 4.0  # bytes of a number
     whole = one + layer * (layers - 1)
@@ -126,6 +124,13 @@ class _Counts:
 
     def __mul__(self, factor: float) -> _Counts:
         return _Counts(*(x * factor for x in astuple(self)))
+
+
+def _with_layers(shape: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The shape with fewer layers; lists with an entry for each layer are cut as well."""
+    layers = shape["num_hidden_layers"]
+    cut = {k: v[:number] for k, v in shape.items() if isinstance(v, list) and len(v) == layers}
+    return {**shape, **cut, "num_hidden_layers": number}
 
 
 @lru_cache(maxsize=64)
