@@ -196,7 +196,7 @@ def test_the_lineage_names_what_each_version_was() -> None:
         check(parse(stage.data, DataConfig, stage.where))
         assert {"tokens", "time", "loss"} <= stage.about.figures.keys()
         assert bool(stage.about.commit) == bool(stage.about.version)
-        assert f"`{stage.name}`" in (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+        assert f"`{stage.name}`" in (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
     shipped = yaml.safe_load(
         (ROOT / "models" / "merchant-smollm2-135m" / "train.yaml").read_text(encoding="utf-8")
     )
