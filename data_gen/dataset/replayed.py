@@ -17,7 +17,7 @@ from haggle.core.config import load_config
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
 from haggle.dataset import located_rows
-from haggle.trade.edits import spelled_out
+from haggle.trade.edits import with_whole_cart
 from haggle.trade.merchant import written
 from haggle.trade.methods import get_method
 from haggle.trade.resolve import resolve
@@ -104,7 +104,7 @@ def moments(told: Told) -> Iterator[Moment | None]:
             stood = decode_compact(answer, session.procedure)
         except DecodeError as error:
             raise _strange(told, f"turn {index}: {error}") from None
-        right = spelled_out(session, stood)
+        right = with_whole_cart(session, stood)
         goal = resolve(session, right, guarded=True)
         act = turn["act"] or ""
         moment = Moment(session, turn["player"], act, right, goal, told.manner, stood)

@@ -17,7 +17,7 @@ from data_gen.teachers.reading import Mention, Reader
 from haggle.core.json_text import to_json
 from haggle.core.text import neutralise_markup
 from haggle.trade import placeholders
-from haggle.trade.edits import spelled_out
+from haggle.trade.edits import with_whole_cart
 from haggle.trade.ledger import Cart, bid_amount
 from haggle.trade.methods import Method
 from haggle.trade.procedure import State
@@ -74,7 +74,7 @@ def to_compact(
     Raises Rejected.
     """
     state = session.procedure.state(proposal.state)
-    proposal = spelled_out(session, proposal)
+    proposal = with_whole_cart(session, proposal)
     candidate = Proposal(
         last=session.last, state=proposal.state, say=proposal.say,
         cart=proposal.cart, show=proposal.show, bid=proposal.bid,

@@ -76,7 +76,7 @@ class LlmTeacher:
         """Show the teacher the turn that was kept; `note` is the ledger before it."""
         own = full_json(record.response, 4 in self.method.elements)
         answer = own if view.codec.states_totals else session.exchanges[-1].answer
-        view.record(note, view.heard(record.player), answer)
+        view.record(note, view.linked_line(record.player), answer)
         for name in ("world", "last", "state", "cart", "sale_price", "shown", "sales", "review"):
             setattr(view, name, getattr(session, name))
 

@@ -87,7 +87,7 @@ def _listed(world: World, name: str) -> str:
     return item.item_name if item is not None and item.for_sale else name
 
 
-def spelled_out(session: Session, proposal: Proposal) -> Proposal:
+def with_whole_cart(session: Session, proposal: Proposal) -> Proposal:
     """The same proposal with its cart whole."""
     if proposal.change is None:
         return proposal
@@ -108,22 +108,22 @@ def shortened(session: Session, utterance: str, proposal: Proposal) -> Proposal:
     ):
         return proposal
     by_id = session.world.by_id
-    heard = session.heard(utterance)
+    linked = session.linked_line(utterance)
     if session.cart:
         named = {by_id[item_id].item_name for item_id in session.named(utterance, sure=False)}
-        change = changed(held(session), proposal.cart, named, heard)
+        change = changed(held(session), proposal.cart, named, linked)
         if change is not None:
-            return replace(proposal, cart=None, change=left_to_work_out(change, heard))
-    return replace(proposal, cart=left_to_work_out(proposal.cart, heard))
+            return replace(proposal, cart=None, change=as_formulas(change, linked))
+    return replace(proposal, cart=as_formulas(proposal.cart, linked))
 
 
-def left_to_work_out(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tuple[str, Any], ...]:
+def as_formulas(lines: Sequence[tuple[str, Any]], linked: str) -> tuple[tuple[str, Any], ...]:
     """The lines of a cart or a change with the numbers that the player left to be worked out as
     formulas: those that the linked line does not say, but are the product of just two that it
     says, or the sum of just two that it says of nothing else in these lines. Four as a product and
     two as a sum are not worth it: they are mostly chance."""
-    said = Counter(_numbers(heard))
-    words = set(_WORD.findall(heard.casefold()))
+    said = Counter(_numbers(linked))
+    words = set(_WORD.findall(linked.casefold()))
     said += Counter({2: bool(words & CUES.pairs)})
     taken = {number for _, number in lines}
 
@@ -144,20 +144,20 @@ def left_to_work_out(lines: Sequence[tuple[str, Any]], heard: str) -> tuple[tupl
 
 
 def changed(
-    before: Mapping[str, int], lines: Lines, named: Set[str], heard: str
+    before: Mapping[str, int], lines: Lines, named: Set[str], linked: str
 ) -> tuple[tuple[str, Step], ...] | None:
     """The change that leads from one cart to another; None where the player puts a cart in the
-    place of the last one. `named` are the goods that the line names, `heard` is the linked line,
+    place of the last one. `named` are the goods that the line names, `linked` is the linked line,
     whose numbers and words decide how a new number is told."""
     target = dict(lines)
     gone = [name for name in before if name not in target]
     kept = [name for name in before if target.get(name) == before[name]]
-    words = set(_WORD.findall(heard.casefold()))
+    words = set(_WORD.findall(linked.casefold()))
     if not named >= set(gone):
         stays = [name for name in target if not name.startswith(UNLISTED)]
         if len(gone) == len(before) or words & CUES.only or (stays and named >= set(stays)):
             return None
-    numbers = numbers_heard(heard)
+    numbers = numbers_in_line(linked)
     change: list[tuple[str, Step]] = [(name, 0) for name in gone]
     change += [
         (name, _step(before.get(name, 0), number, numbers, words))
@@ -167,17 +167,17 @@ def changed(
     return tuple(change)
 
 
-def numbers_heard(heard: str) -> set[int]:
+def numbers_in_line(linked: str) -> set[int]:
     """The numbers of a linked line: its digits, those of marks, and number words."""
-    return set(_numbers(heard))
+    return set(_numbers(linked))
 
 
-def _numbers(heard: str) -> list[int]:
+def _numbers(linked: str) -> list[int]:
     """The numbers of a linked line, each as often as it is said. Of marks those that say how many:
     a name's own digits count nothing, and neither does a word that a mark tells: `twenty-four
     {24}`, `three {Rope x3}` is one three."""
-    marked = [int(a or b) for a, b in _MARKED.findall(heard)]
-    bare = _MARK.sub(" ", heard.casefold())
+    marked = [int(a or b) for a, b in _MARKED.findall(linked)]
+    bare = _MARK.sub(" ", linked.casefold())
     said = [int(number) for number in numbers_in(bare) if number.is_integer()]
     said += [_WORDS[word] for word in _UNIT.findall(bare)]
     return said + [number for number in marked if number not in said]

@@ -56,7 +56,7 @@ def resolve(
     taken at their word unless `guarded`, when items and totals come from the ledger as well.
     """
     if session.codec.states_totals and not guarded:
-        return _taken_at_its_word(session, proposal)
+        return _as_stated(session, proposal)
     world, procedure = session.world, session.procedure
     state = procedure.state(proposal.state)
     cart, sale_price = dict(session.cart), session.sale_price
@@ -222,7 +222,7 @@ def _clamped(world: World, cart: Cart, current: float, stated: float | str | Non
     return max(min(floor_price(world, cart), current), min(stated, current))
 
 
-def _taken_at_its_word(session: Session, proposal: Proposal) -> Resolved:
+def _as_stated(session: Session, proposal: Proposal) -> Resolved:
     """A full answer without guard, as the papers run it: only allowed placeholders are filled."""
     world, method = session.world, session.method
     state = session.procedure.state(proposal.state)

@@ -128,7 +128,7 @@ class Session(Episode):
             messages.append(Message("user", player_message(exchange.note, exchange.player)))
             messages.append(Message("assistant", exchange.answer))
         if utterance is not None:
-            line = player_message(self.note, self.heard(utterance))
+            line = player_message(self.note, self.linked_line(utterance))
             messages.append(Message("user", line))
         return tuple(messages)
 
@@ -140,7 +140,7 @@ class Session(Episode):
             self._reading = key, self.linker.read(utterance, self.world.view(self.cart, shown))
         return self._reading[1]
 
-    def heard(self, utterance: str) -> str:
+    def linked_line(self, utterance: str) -> str:
         """A player's line as the model reads it: cleaned, and linked where the method links."""
         return (
             linked_line(self.read(utterance)) if self.method.links else clean_utterance(utterance)
@@ -163,7 +163,7 @@ class Session(Episode):
 
     def remember(self, utterance: str, answer: str) -> None:
         """Remember an exchange as later turns will see it; call before `settle`."""
-        self.record(self.note, self.heard(utterance), neutralise_markup(answer))
+        self.record(self.note, self.linked_line(utterance), neutralise_markup(answer))
 
     def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
         """Move the ledger on to state `new`; a commit turns the cart into a sale."""

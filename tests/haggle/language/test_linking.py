@@ -358,12 +358,12 @@ def test_behind_an_offer_the_second_one_is_counted_in_the_cart():
     session = Session(WORLD)
     session.settle("SHOW_ITEMS", {}, None)
     session.shown = ("Copper Kettle", "Mana Potion")
-    assert session.heard("the second one") == "the second one {Mana Potion}"
+    assert session.linked_line("the second one") == "the second one {Mana Potion}"
     session.settle("OFFER_SELL", {"heal": 2, "pick": 1}, None)
-    assert session.heard("drop the second one") == "drop the second one {Pickaxe}"
-    assert session.heard("every last one") == "every last one"
+    assert session.linked_line("drop the second one") == "drop the second one {Pickaxe}"
+    assert session.linked_line("every last one") == "every last one"
     session.settle("SHOW_ITEMS", dict(session.cart), session.sale_price)
-    assert session.heard("the second one") == "the second one {Mana Potion}"
+    assert session.linked_line("the second one") == "the second one {Mana Potion}"
 
 
 def test_nothing_typed_can_pose_as_a_mark():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haggle.trade.edits import changed, numbers_heard, shortened, spelled_out, whole
+from haggle.trade.edits import changed, numbers_in_line, shortened, whole, with_whole_cart
 from haggle.trade.methods import get_method
 from haggle.trade.resolve import resolve
 from haggle.trade.session import Session
@@ -112,7 +112,7 @@ def test_a_change_leads_to_the_cart_it_was_made_from(
 
 
 def test_numbers_are_heard_in_digits_marks_and_words() -> None:
-    assert numbers_heard("Three of 12 {Sharp Axe x40}, x2") == {3, 12, 40, 2}
+    assert numbers_in_line("Three of 12 {Sharp Axe x40}, x2") == {3, 12, 40, 2}
 
 
 def test_only_a_session_with_a_cart_and_a_method_with_changes_has_them() -> None:
@@ -132,7 +132,7 @@ def test_a_change_spelled_out_is_the_cart_again() -> None:
     cart = proposal(cart=((AXE, 6), (SHIELD, 2)))
     short = shortened(session, "2 more axes and 2 shields, no map", cart)
     assert short.change == ((MAP, 0), (AXE, "+2"), (SHIELD, 2))
-    assert spelled_out(session, short) == cart
+    assert with_whole_cart(session, short) == cart
 
 
 def test_a_change_is_resolved_like_the_cart_it_leads_to() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from haggle.core.json_text import DecodeError
 from haggle.trade.agreement import agreement
-from haggle.trade.edits import left_to_work_out, shortened, whole
+from haggle.trade.edits import as_formulas, shortened, whole
 from haggle.trade.formula import Formula
 from haggle.trade.procedure import load_procedure
 from haggle.trade.resolve import resolve
@@ -93,7 +93,7 @@ def test_a_product_agrees_with_the_number_it_comes_to():
     ],
 )
 def test_only_what_the_line_leaves_to_be_worked_out_is_told_as_a_product(heard, number, told):
-    ((_, given),) = left_to_work_out(((ROPE, number),), heard)
+    ((_, given),) = as_formulas(((ROPE, number),), heard)
     if isinstance(given, Formula):
         assert given == number
         given = given.told
