@@ -7,6 +7,8 @@ there, so an interrupted demo goes on where it stopped.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from haggle.core.config import ROOT, named_config
 from haggle.core.engine import Engine
+from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json, read_jsonl, write_json, write_jsonl
 from haggle.rates import rate_text
 from haggle.trade.merchant import Merchant
@@ -106,28 +109,31 @@ def converse(console: Console) -> None:
 
 
 def _train(out: Path, minutes: float) -> Path:
-    from training.recipes import load_train_config
-    from training.run import train
-
     adapter = out / "train" / "adapter"
     if not adapter.exists():
-        config = load_train_config(named_config("train", "demo")).model_copy(
-            update={
-                "dataset": out / "data",
-                "output_dir": out / "train",
-                "max_minutes": minutes,
-            }
-        )
-        train(config)
+        _command(
+            "train", "--config", "demo", "--dataset", out / "data", "--out", out / "train",
+            "--max-minutes", f"{minutes:.2f}",
+        )  # fmt: skip
     return adapter
 
 
-def _export(adapter: Path, out: Path, base: str) -> Path:
-    from training.export import export
+def _command(*words: str | Path) -> None:
+    """A `haggle` command in a process of its own, whose memory is free again when it ends."""
+    command = [sys.executable, "-m", "haggle", *map(str, words)]
+    code = subprocess.run(command, check=False).returncode
+    if code:
+        raise HaggleError(
+            f"`haggle {words[0]}` ended with {code}",
+            where=str(words[-1]),
+            hint="see above; the same `haggle demo` goes on from what is finished",
+        )
 
+
+def _export(adapter: Path, out: Path, base: str) -> Path:
     model = out / "model"
     if not (model / "export.json").exists():
-        export(adapter, model, base=base)
+        _command("export", adapter, "--base", base, "--out", model)
     files = sorted(model.glob(f"*{SERVED}*.gguf"))
     return files[0]
 

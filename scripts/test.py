@@ -1,10 +1,11 @@
 """All checks and tests, in one command:
 
-    python scripts/test.py [arguments of pytest]
+    python scripts/test.py [--long] [arguments of pytest]
 
 Sets up `.venv` the first time, then runs ruff, mypy, import-linter and pytest, all of them even
-when an early one fails. Tests marked `gpu` or `network` are left out unless chosen with -m; those
-marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
+when an early one fails. `--long` adds the tests marked `long`, and those that need Ray or
+TensorBoard, which it installs. Tests marked `gpu` or `network` are left out unless chosen with -m;
+those marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from bootstrap import ALL_EXTRAS, ROOT, ensure, run_script
 
+LONG = "--long"
+MORE = ("ray>=2.50", "tensorboard>=2.20")
 CHECKS = {
     "ruff check": ["ruff", "check", "."],
     "ruff format": ["ruff", "format", "--check", "."],
@@ -28,12 +31,26 @@ CHECKS = {
 def main() -> int:
     """Runs every check, then pytest; 0 only when all passed."""
     folder = ensure(ALL_EXTRAS).parent
+    arguments = [argument for argument in sys.argv[1:] if argument != LONG]
+    long = len(arguments) < len(sys.argv) - 1
+    if long:
+        _install_more(folder)
+    chosen = "not gpu and not network" if long else "not gpu and not network and not long"
     failed = [name for name, command in CHECKS.items() if _run(folder, name, command)]
-    pytest = ["pytest", "-m", "not gpu and not network", *sys.argv[1:]]
+    pytest = ["pytest", "-m", chosen, *arguments]
     code = _run(folder, "pytest", pytest)
     if failed:
         print(f"\nfailed besides the tests: {', '.join(failed)}", flush=True)
     return code or int(bool(failed))
+
+
+def _install_more(folder: Path) -> None:
+    """Ray and TensorBoard, which are in no lock file; without them their tests are skipped."""
+    python = str(folder / ("python.exe" if os.name == "nt" else "python"))
+    locked = ["-c", str(ROOT / "requirements" / "lock.txt")]
+    command = [python, "-m", "pip", "install", "-q", *locked, *MORE]
+    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+        print(f"{', '.join(MORE)} could not be installed: their tests are skipped", flush=True)
 
 
 def _run(folder: Path, name: str, command: list[str]) -> int:
