@@ -23,9 +23,8 @@ def character(
     """Play simulated users before a character, and write metrics.json; resumes."""
     from eval.characters import run_characters
     from haggle.cli.levels import check_level
-    from haggle.cli.tables import print_table
+    from haggle.cli.tables import print_rates
     from haggle.core.config import located
-    from haggle.rates import rate_text
     from haggle.sop.task import load_task
     from haggle.trade.methods import DEFAULT_METHOD
     from pipeline.engines import open_engine
@@ -38,10 +37,4 @@ def character(
         metrics = run_characters(task, loaded, level, out, n=n, seed=seed, progress=not quiet)
     finally:
         loaded.close()
-    rates = {
-        key: f"{rate_text(value)} of {value['n']}"
-        for key, value in metrics.items()
-        if isinstance(value, dict) and value.get("value") is not None
-    }
-    others = {key: metrics[key] for key in ("turns", "latency_s")}
-    print_table("character", rates | others)
+    print_rates("character", metrics, ("turns", "latency_s"))

@@ -31,6 +31,18 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def print_rates(title: str, metrics: dict[str, Any], others: tuple[str, ...]) -> None:
+    """Print the rates of some metrics with interval and number, and `others` as they are."""
+    from haggle.rates import rate_text
+
+    rates = {
+        key: f"{rate_text(value)} of {value['n']}"
+        for key, value in metrics.items()
+        if isinstance(value, dict) and value.get("value") is not None
+    }
+    print_table(title, rates | {key: metrics[key] for key in others if key in metrics})
+
+
 def print_experiment(metrics: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table

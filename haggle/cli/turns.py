@@ -27,9 +27,8 @@ def turns(
 ) -> None:
     """Answer turns of a data set with their true history, guard off; resumes."""
     from eval.turns import run_turns
-    from haggle.cli.tables import print_table
+    from haggle.cli.tables import print_rates
     from haggle.dataset import dataset_files
-    from haggle.rates import rate_text
     from pipeline.engines import open_engine
 
     dataset_files(dataset, split)  # a missing one is told before a model is loaded
@@ -40,10 +39,4 @@ def turns(
         )
     finally:
         loaded.close()
-    rates = {
-        key: f"{rate_text(value)} of {value['n']}"
-        for key, value in metrics.items()
-        if isinstance(value, dict) and value.get("value") is not None
-    }
-    others = {key: metrics[key] for key in ("latency_s", "usage") if key in metrics}
-    print_table("turns", rates | others)
+    print_rates("turns", metrics, ("latency_s", "usage"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from haggle.core.procedure import Procedure
 
@@ -26,7 +26,7 @@ class Episode:
     Fields are replaced, never changed in place: a branch is a shallow copy.
     """
 
-    procedure: Procedure
+    procedure: Procedure[Any]
     last: str = ""
     state: str = ""
     exchanges: tuple[Exchange, ...] = ()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from typing import Generic, Literal, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -32,18 +31,21 @@ class Critical(Record):
     only_after: list[str]
 
 
-class Procedure(Record):
+S = TypeVar("S", bound=State)
+
+
+class Procedure(Record, Generic[S]):
     """A named set of states with its legal transitions E (ASTP, Property 1)."""
 
     name: str
     start: str = ""
     fallback: str
     critical: list[Critical] = []
-    states: Mapping[str, State]
+    states: dict[str, S]
     aliases: dict[str, dict[str, str]] = {}
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> Procedure:
+    def _names_are_known(self) -> Self:
         mentioned = [self.fallback, *(c.state for c in self.critical)]
         mentioned += [name for c in self.critical for name in c.only_after]
         mentioned += [n for s in self.states.values() if s.after != "any" for n in s.after]
@@ -53,7 +55,7 @@ class Procedure(Record):
                 raise ValueError(f"unknown state {name!r}; {nearest(name, self.states)}")
         return self
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> S:
         """The state called `name`. Raises HaggleError for an unknown one."""
         try:
             return self.states[name]

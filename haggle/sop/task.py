@@ -104,7 +104,7 @@ class Task(Record):
         return {**found, **{name: aside for name in self.asides}}
 
     @cached_property
-    def procedure(self) -> Procedure:
+    def procedure(self) -> Procedure[State]:
         """The states and transitions of the character's own actions."""
         before: dict[str, list[str]] = {}
         for last in (START, *self.steps):
@@ -127,7 +127,7 @@ class Task(Record):
             for name in self.success
         ]
         fallback = self.proactive[0] if self.proactive else self.steps[0]
-        return Procedure(name=self.task, fallback=fallback, critical=critical, states=states)
+        return Procedure[State](name=self.task, fallback=fallback, critical=critical, states=states)
 
     @property
     def steps(self) -> list[str]:

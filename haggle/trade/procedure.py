@@ -8,7 +8,6 @@ from typing import Literal
 
 from haggle.core import procedure as core
 from haggle.core.config import load_config, named_config
-from haggle.core.errors import HaggleError, nearest
 
 Payload = Literal["show", "cart", "bid"]
 
@@ -32,19 +31,8 @@ class State(core.State):
     condition: str = ""
 
 
-class Procedure(core.Procedure):
+class Procedure(core.Procedure[State]):
     """The states of a trade with its legal transitions E (ASTP, Property 1)."""
-
-    states: dict[str, State]
-
-    def state(self, name: str) -> State:
-        """The state called `name`. Raises HaggleError for an unknown one."""
-        try:
-            return self.states[name]
-        except KeyError:
-            raise HaggleError(
-                f"unknown state {name!r}", where=self.name, hint=nearest(name, self.states)
-            ) from None
 
     def legal(self, last: str, has_cart: bool) -> list[str]:
         """States that may follow `last`, given whether the cart holds anything."""
