@@ -7,13 +7,14 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from haggle.trade.records import SCHEMA_VERSION, Dialogue, dialogue_from
+from haggle.trade.records import SCHEMA_VERSION, Dialogue, PlayedTurn, Truth, dialogue_from
 
 
 def dialogue(turns) -> Dialogue:
     return Dialogue(
         id="d", seed=7, scenario="specific_items", world="stall", method="astp-compact",
-        engine="oracle", guard="state", player="scripted-test", turns=turns,
+        engine="oracle", guard="state", player="scripted-test",
+        turns=[PlayedTurn.of(turn, Truth(act="greet", state=turn.state)) for turn in turns],
     )  # fmt: skip
 
 
