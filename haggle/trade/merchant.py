@@ -117,17 +117,12 @@ class Trade:
         turn: Turn,
     ) -> TurnRecord:
         """Move ledger, review and history on, and complete the record."""
-        record = TurnRecord(
-            **{name: getattr(turn, name) for name in Turn.model_fields if name != "state"},
-            response=resolved.response,
-            state=resolved.response.state,
-            cart=resolved.cart,
-        ).model_copy(
-            update={
-                "proposed_state": proposal.state if proposal else "",
-                "reported_last": proposal.last if proposal else "",
-            }
-        )
+        told = {name: getattr(turn, name) for name in Turn.model_fields} | {
+            "state": resolved.response.state,
+            "proposed_state": proposal.state if proposal else "",
+            "reported_last": proposal.last if proposal else "",
+        }
+        record = TurnRecord(**told, response=resolved.response, cart=resolved.cart)
         session.remember(line, answer_text(session, resolved.proposal, resolved.response))
         session.settle(record.state, resolved.cart, resolved.sale_price)
         if isinstance(ruling, Ruling) and ruling.withdraws:

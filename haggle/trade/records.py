@@ -49,7 +49,7 @@ class PlayedTurn(TurnRecord):
     def of(cls, turn: TurnRecord, truth: Truth | None) -> PlayedTurn:
         """A turn with the truth beside it."""
         told = {name: getattr(turn, name) for name in TurnRecord.model_fields}
-        return cls(**told, truth=truth)
+        return cls.model_construct(**told, truth=truth)  # both are records already
 
 
 class Dialogue(Record):
