@@ -55,10 +55,16 @@ class _Answer:
     def __init__(self, found: Sequence[Token], terms: Terms, english: Reader) -> None:
         self._terms, self._english = terms, english
         self._tokens = [t for t in found if t.kind not in {"comma", "stop"}]
-        self._words = [t.text for t in self._tokens]
+        self._words = [self._generic(t.text) for t in self._tokens]
         self._sentences = list(_sentences(found))
         self._slots = TermSlots(self._words, terms, {start for start, _ in self._sentences})
         self._line = english.grammar.line(self._words, self._slots.by_name)
+
+    def _generic(self, word: str) -> str:
+        """A word, or `coins` for the plural of a currency that no template says."""
+        own = self._terms.currency_words - self._terms.goods_words
+        unknown = word.endswith("s") and word not in self._english.known
+        return "coins" if unknown and word in own else word
 
     def is_all(self, role: str) -> bool:
         """Whether the line is phrases of this role, and courtesy."""
@@ -110,8 +116,10 @@ class _Answer:
     def _vetoed(self) -> bool:
         """Whether a phrase that keeps a sale open stands within a sentence."""
         ends = [start + sum(map(len, clauses)) for start, clauses in self._sentences]
+        goods = self._terms.goods_words
         return any(
-            role == "veto" and not any(at < end < stop for end in ends)
+            (role == "veto" or (role == "epithet" and self._words[stop - 1] not in goods))
+            and not any(at < end < stop for end in ends)
             for at in range(len(self._words))
             for stop, role in self._line.phrases(at)
         )
@@ -132,7 +140,7 @@ class _Answer:
             (at, stop)
             for at in range(start, end)
             for stop, role in self._line.phrases(at)
-            if role in {"courtesy", "remark"}
+            if role in {"courtesy", "remark"} and not self._read_back(start, at, stop)
         ]
         return {
             m.key
@@ -141,6 +149,14 @@ class _Answer:
             and (m.counted or not any(at <= m.start and m.end <= stop and
                                       stop - at > m.end - m.start for at, stop in spoken_of))
         }  # fmt: skip
+
+    def _read_back(self, start: int, at: int, stop: int) -> bool:
+        """Whether words are part of longer terms: 118 `for the hens` and the feed."""
+        return any(
+            role == "terms" and end >= stop and end - first > stop - at
+            for first in range(start, at + 1)
+            for end, role in self._line.phrases(first)
+        )
 
     def _asks(self) -> bool:
         """Whether a line asks: with a sign, or in a clause that begins as a question does."""

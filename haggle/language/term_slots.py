@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from haggle.language.english.cues import CUES
 from haggle.language.english.numbers import amount_at
 from haggle.language.terms import Good, Terms, singular
 
 MAX_NAME = 6  # words of a good's name as it may be said
+JOINING = frozenset({"and", "plus", "+"})
+BESIDE = JOINING | {"another", "a", "the", "then"}  # between parts of a sum
+NOTES = {"ones": 1, "fives": 5, "tens": 10, "twenties": 20, "fifties": 50, "hundreds": 100}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,8 @@ class TermSlots:
         self._words, self._terms, self._starts = words, terms, starts
         self._read: dict[int, list[Mention]] = {}
         self.by_name = {
-            "price": lambda at: self._money(at, lambda n: n == terms.price),
-            "paid": lambda at: self._money(at, lambda n: n >= terms.price),
+            "price": lambda at: self._price(at, lambda n: n == terms.price),
+            "paid": lambda at: self._price(at, lambda n: n >= terms.price),
             "any": lambda at: self._money(at, lambda n: 0 < n < terms.price),
             "goods": self.goods,
             "count": self._count,
@@ -64,7 +68,7 @@ class TermSlots:
         own |= {float(good.quantity) for good in self._terms.goods}
         at = 0
         while at < len(self._words):
-            value, used = amount_at(self._words, at)
+            value, used = self._amount(at)
             if used and value not in own:
                 return at, min(len(self._words), at + used + 1)
             at += used or 1
@@ -81,7 +85,11 @@ class TermSlots:
         price, named, tips = self._terms.price, False, []
         at = 0
         while at < len(self._words):
-            value, used = amount_at(self._words, at)
+            value, used = self._amount(at)
+            total, end = self._parts(at)
+            if total >= price:
+                named, at = True, end
+                continue
             if used and at not in inside and at not in accounted:
                 if value is None or self._of_things(at + used):
                     return True
@@ -105,47 +113,121 @@ class TermSlots:
         if at < len(self._words) and self._words[at] == "both":
             end, fits = at + 1, 2 in {*self._terms.counts, kinds}
         else:
-            value, used = amount_at(self._words, at)
-            all_kinds = value == kinds and at > 0 and self._words[at - 1] == "all"
-            end, fits = at + used, used > 0 and (value in self._terms.counts or all_kinds)
-        before_goods = any(self._name_of(good, end) for good in self._terms.goods)
-        return [end] if fits and not before_goods else []
+            value, used = self._amount(at)
+            end = at + used
+            lead = self._words[at - 1] if at > 0 else ""
+            thing = singular(self._words[end]) if end < len(self._words) else ""
+            every = lead == "all" or (lead == "the" and thing in CUES.pieces)
+            fits = used > 0 and (value in self._terms.counts or (every and value == kinds))
+        return [end] if fits and not self._names(end) else []
+
+    def _price(self, at: int, fits: Callable[[float], bool]) -> list[int]:
+        """An amount, or amounts that come to it: `a fifty and a ten`."""
+        total, end = self._parts(at + (self._words[at : at + 1] == ["a"]))
+        return [*self._money(at, fits), *([end] if total and fits(total) else [])]
 
     def _money(self, at: int, fits: Callable[[float], bool]) -> list[int]:
         """An amount with or without its currency, in front or behind."""
-        words, currency = self._words, self._terms.currency
-        sign = at < len(words) and words[at] in "$£€¥" and words[at] in currency
-        value, used = amount_at(words, at + sign)
+        sign = at < len(self._words) and self._words[at] in self._terms.signs
+        value, used = self._amount(at + sign)
         if not used or value is None or not fits(value):
             return []
         end = at + sign + used
-        coin = words[end : end + 1]
-        named = coin and coin[0] in self._terms.money_words | {currency[:1].casefold()}
-        return [end, end + 1] if named else [end]
+        return [*range(end, self._behind_coins(end) + 1)]
+
+    def _behind_coins(self, at: int) -> int:
+        """The place behind the words for the currency that begin at a place."""
+        named = self._terms.money_words | {self._terms.currency[:1].casefold()}
+        end = at
+        while end < len(self._words) and end not in self._starts:
+            if self._words[end] not in (named | {"piece", "pieces"} if end > at else named):
+                break
+            end += 1
+        return end
+
+    def _amount(self, at: int) -> tuple[float | None, int]:
+        """The amount at a place, and its words; also the price as it may be spoken: `one eighteen`,
+        `two oh two`, `1.450`."""
+        words, price = self._words, self._terms.price
+        value, used = amount_at(words, at)
+        if not used or value is None:
+            return value, used
+        digits = words[at].replace(".", "")
+        if words[at][0].isdigit():
+            grouped = words[at][-4:-3] == "." and value * 1000 == price and digits.isdecimal()
+            return (price, used) if grouped else (value, used)
+        oh = words[at + used : at + used + 1] == ["oh"]
+        more, length = amount_at(words, at + used + oh)
+        if length and more is not None and (more < 10 if oh else 10 <= more < 100):
+            spoken = value * 100 + more
+            if value < 100 and price in (spoken, spoken / 100) and at + used not in self._starts:
+                return price, used + oh + length
+        return value, used
+
+    def _parts(self, at: int) -> tuple[float, int]:
+        """What amounts in a row come to (`50, 50 and 18 more`), none of them the price, and the
+        place behind them; 0 for no row."""
+        words, total, parts, joined, place, end = self._words, 0.0, 0, False, at, at
+        while place < len(words) and not (parts and place in self._starts):
+            value, used = self._amount(place)
+            if value is None or not 0 < value < self._terms.price:
+                break
+            place += used
+            note = NOTES.get(words[place], 0) if place < len(words) else 0
+            place = place + 1 if note else self._behind_coins(place)
+            place += parts > 0 and words[place : place + 1] == ["more"]
+            total, parts, end, last = total + value * (note or 1), parts + 1, place, joined
+            joined = False
+            while place < len(words) and words[place] in BESIDE:
+                joined = joined or words[place] in JOINING
+                place += 1
+        return (total, end) if parts > 1 and last else (0, at)
 
     def _goods_at(self, at: int) -> list[Mention]:
         """The goods that may be meant at a place, with the number before or behind the name."""
         if at not in self._read:
-            number, place = self._number_before(at)
-            ends = {good: self._name_of(good, place) for good in self._terms.goods if place >= 0}
-            self._read[at] = [
-                self._mention(good, at, end, number) for good, end in ends.items() if end
-            ]
+            before = {pairs: self._number_before(at, pairs) for pairs in (False, True)}
+            found = []
+            for good in self._terms.goods:
+                number, place = before[good.in_pairs]
+                end = self._name_of(good, place) if place >= 0 else None
+                if end and not (place == at and self._is_verb(at, end)):
+                    found.append(self._mention(good, at, end, number))
+            self._read[at] = found
         return self._read[at]
 
-    def _number_before(self, at: int) -> tuple[float | None, int]:
+    def _is_verb(self, at: int, end: int) -> bool:
+        """Whether a word of a name is what is to be done: `pack` them, `box` 2 sleds."""
+        words = self._words
+        bare = end == at + 1 < len(words) and end not in self._starts
+        if not bare or words[at] not in CUES.packs | CUES.handling:
+            return False
+        what = CUES.objects | CUES.articles | CUES.counting.keys()
+        return words[end] in what or amount_at(words, end)[1] > 0 or self._names(end)
+
+    def _names(self, at: int) -> bool:
+        """Whether a good's name begins at a place."""
+        return any(self._name_of(good, at) for good in self._terms.goods)
+
+    def _number_before(self, at: int, pairs: bool) -> tuple[float | None, int]:
         """The number before a name (`all of the four`, `a pair of`), and where the name begins;
-        -1 where two numbers stand there."""
+        -1 where two numbers stand there. `pairs`: a pair is one piece."""
         words, place = self._words, at
         number: float | None = None
         while place < len(words) and not (place > at and place in self._starts):
-            value, used = amount_at(words, place)
-            if used or words[place] in CUES.counting:
+            value, used = self._amount(place)
+            word, then = words[place], words[place + 1 : place + 2]
+            if pairs and word in {"pair", "pairs"} and then == ["of"]:
+                number = 1 if number is None and word == "pair" else number
+                place += 1
+            elif word == "a" and then == ["pair"]:
+                place += 1
+            elif used or word in CUES.counting:
                 if number is not None:
                     return None, -1
-                number = value if used else CUES.counting[words[place]]
+                number = value if used else CUES.counting[word]
                 place += used or 1
-            elif words[place] in CUES.articles | CUES.amounts:
+            elif word in CUES.articles | CUES.amounts:
                 place += 1
             else:
                 break
@@ -155,15 +237,24 @@ class TermSlots:
         words, number = self._words, before
         times = end < len(words) and words[end] in CUES.amounts
         value, used = amount_at(words, end + times) if end not in self._starts else (None, 0)
-        if used and before in (None, value) and (times or value == good.quantity):
+        own = times or (value == good.quantity and not self._counts_next(end + used))
+        if used and before in (None, value) and own:
             number, end = value, end + times + used
         fits = number == good.quantity
         if number is None:
             last = good.names[-1].casefold().split()[-1]
-            said = words[end - 1]
+            measure = CUES.packs | CUES.holding | good.words
+            of = (w for w, then in pairwise(words[start:end]) if then == "of")
+            said = next((w for w in of if singular(w) in measure), words[end - 1])
             several = said != singular(said) or said == last  # not `the blanket`, of three
-            fits = good.quantity == 1 or several
+            uncounted = said in good.contents | CUES.mass or "all" in words[start:end]
+            fits = good.quantity == 1 or several or uncounted
         return Mention(start, end, good.key, number is not None, fits)
+
+    def _counts_next(self, at: int) -> bool:
+        """Whether the number before a place is of the good named there: no number stands behind."""
+        ends = [self._name_of(good, at) or 0 for good in self._terms.goods]
+        return max(ends) > 0 and not self._amount(max(ends))[1]
 
     def _name_of(self, good: Good, at: int) -> int | None:
         """Where a name of a good that begins at a place ends."""
@@ -174,9 +265,15 @@ class TermSlots:
                 break
             if word in good.words:
                 end = place + 1
-            elif not (word in CUES.packs or (word in {"of", "the"} and place > at)):
+            elif not (self._is_pack(place) or (word in {"of", "the"} and place > at)):
                 break
         return end
+
+    def _is_pack(self, at: int) -> bool:
+        """Whether a word is a measure, and not the name of another good in a list."""
+        word = singular(self._words[at])
+        other = word in self._terms.goods_words and self._words[at + 1 : at + 2] != ["of"]
+        return word in CUES.packs and not other
 
     def _name(self, at: int) -> list[int]:
         end = at

@@ -8,6 +8,11 @@ from functools import cached_property
 
 from haggle.language.english.cues import CUES
 
+SIGNS = {"$": "dollar", "£": "pound", "€": "euro", "¥": "yen"}
+SHORT = range(2, 4)  # letters of a currency's name that may stand for it
+SLANG = {"credit": ("cred", "creds"), "shilling": ("bob",), "euro": ("eur",)}
+_UNSPOKEN = re.compile(r"[^\W\d_aeiouy]{2,3}")  # no word of its own: `cr`, `gp`
+
 
 def singular(word: str) -> str:
     """A word without the ending of a plural; both forms of a word come to the same."""
@@ -19,7 +24,9 @@ def singular(word: str) -> str:
 
 
 def _name_words(name: str) -> frozenset[str]:
-    return frozenset(singular(word) for word in re.findall(r"[^\W_]+", name.casefold()))
+    plain = name.casefold().replace("’", "'")
+    words = re.findall(r"[^\W_]+", plain) + re.findall(r"[^\W_]+'[^\W_]+", plain)
+    return frozenset(map(singular, words))
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,22 @@ class Good:
         """The words of its names, in the singular."""
         return frozenset().union(*map(_name_words, self.names)) - {"of", "the", "a", "and"}
 
+    @property
+    def _parts(self) -> list[str]:
+        """The words of its first name, without what stands in brackets."""
+        return self.names[0].casefold().partition(" (")[0].split() or [""]
+
+    @cached_property
+    def in_pairs(self) -> bool:
+        """Whether a pair of it is one piece: a pair of boots, a crampon pair."""
+        return "pair" in self.words or self._parts[-1] in CUES.paired
+
+    @cached_property
+    def contents(self) -> frozenset[str]:
+        """The words that say what its measure holds (a sack of feed); none where it has none."""
+        *front, last = self._parts
+        return frozenset(map(singular, front)) if last in CUES.holding else frozenset()
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -48,7 +71,8 @@ class Terms:
     @cached_property
     def words(self) -> frozenset[str]:
         """Words of the terms that no other reading is needed for."""
-        return self.goods_words | self.money_words | self.name_words
+        measures = {word + "s" for word in CUES.packs}
+        return self.goods_words | self.money_words | self.name_words | measures
 
     @cached_property
     def goods_words(self) -> frozenset[str]:
@@ -59,9 +83,28 @@ class Terms:
 
     @cached_property
     def money_words(self) -> frozenset[str]:
-        """What the currency may be called."""
-        own = re.findall(r"[^\W\d_]+", self.currency.casefold())
-        return CUES.coins.union(own, map(singular, own), *map(_forms, own))
+        """What the currency may be called, also cut short: `cr`, `gp`."""
+        own = self.currency_words
+        first = "".join(word[0] for word in re.findall(r"[^\W\d_]+", self.currency.casefold()))
+        short = {first, *(word[:end] for word in own for end in SHORT)}
+        slang = {word for name in own for word in SLANG.get(name, ())}
+        return CUES.coins | own | slang | self.signs | set(filter(_UNSPOKEN.fullmatch, short))
+
+    @cached_property
+    def currency_words(self) -> frozenset[str]:
+        """The words of the currency's name, in the singular and the plural."""
+        own = set(re.findall(r"[^\W\d_]+", self.currency.casefold()))
+        own |= {SIGNS[sign] for sign in SIGNS if sign in self.currency}
+        return frozenset(own).union(map(singular, own), *map(_forms, own))
+
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        """The signs that stand for the currency: `$`."""
+        return frozenset(
+            sign
+            for sign, word in SIGNS.items()
+            if sign in self.currency or word in self.currency_words
+        )
 
     @cached_property
     def name_words(self) -> frozenset[str]:

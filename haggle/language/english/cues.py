@@ -63,6 +63,11 @@ class Cues(Record):
     counting: dict[str, int]
     articles: Words
     packs: Words
+    handling: Words
+    holding: Words
+    mass: Words
+    pieces: Words
+    paired: Words
     no_plurals: Words
     amounts: Words
     coins: Words

@@ -100,6 +100,55 @@ def test_goods_numbers_and_money_are_held_against_the_terms(line, agrees):
     assert (read(line).verdict == "affirms") is agrees
 
 
+CAMP = Terms(
+    (Good("boots", ("Magnetic Boots", "Magnetic Boots"), 1),
+     Good("crampons", ("Crampon Pair", "Crampon Pairs"), 2),
+     Good("sled", ("Pack Sled", "Pack Sleds"), 1),
+     Good("rye", ("Dark Rye Loaf", "Dark Rye Loaves"), 5)), 118.0, "silver marks", "Otto",
+)  # fmt: skip
+TOYS = Terms(
+    (Good("mouse", ("Smith's Mouse", "Smith's Mice"), 1),
+     Good("box", ("Music Box", "Music Boxes"), 2)), 202.0, "dollars", "Otto",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "terms", "agrees"),
+    [
+        ("yes, a pair of boots, both pairs of crampons, the sled and five loaves of rye", CAMP, 1),
+        ("yes, two pairs of boots, both pairs of crampons, the sled and the rye", CAMP, 0),
+        ("yes, the boots, a pair of crampons, the sled and the rye", CAMP, 0),
+        ("ok, the boots, the crampons, the sled and the rye", CAMP, 1),
+        ("ok, the boots, the crampons, the sled and the loaf of rye", CAMP, 0),
+        ("pack the boots, the crampons and the rye", CAMP, 0),
+        ("pack them, deal", CAMP, 1),
+        ("boots, two crampons, two sleds, rye, yes", CAMP, 0),
+        ("one-eighteen it is", CAMP, 1),
+        ("one-eighty it is", CAMP, 0),
+        ("you said 118, so 118", CAMP, 1),
+        ("you said 118, so 100", CAMP, 0),
+        ("here's 118 silver marks", CAMP, 1),
+        ("here's 100 and 18 more", CAMP, 1),
+        ("here's 100 and 8 more", CAMP, 0),
+        ("here's 100 and 18 later", CAMP, 0),
+        ("118 - 18, deal", CAMP, 0),
+        ("yes, the smith's mouse and both boxes", TOYS, 1),
+        ("yes, the mouse, one box", TOYS, 0),
+        ("I'll take the mouse and the two boxes", TOYS, 1),
+        ("I'll take the mouse", TOYS, 0),
+        ("box them up, deal", TOYS, 1),
+        ("$202 it is", TOYS, 1),
+        ("£202 it is", TOYS, 0),
+        ("two-oh-two, deal", TOYS, 1),
+        ("220, deal", TOYS, 0),
+        ("put 202 on my card", TOYS, 1),
+        ("put 202 on my tab", TOYS, 0),
+    ],
+)
+def test_goods_and_money_may_be_said_in_the_words_of_any_shop(line, terms, agrees):
+    assert (read(line, terms).verdict == "affirms") == bool(agrees)
+
+
 @pytest.mark.parametrize(
     ("line", "verdict"),
     [
