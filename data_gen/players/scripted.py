@@ -16,6 +16,7 @@ from haggle.trade.ledger import total
 from haggle.trade.records import Scenario
 from haggle.trade.session import Session
 
+PLAIN_YES = "Yes, please."
 MAX_ROUNDS = 12
 MAX_CHANGES = 4
 MAX_HAGGLES = 4
@@ -126,6 +127,7 @@ class ScriptedPlayer:
         )  # fmt: skip
         self.rounds = self.haggled = self.changes = self.doubts = 0
         self.advised = False
+        self.agreed = False  # to the review on the table
 
     @property
     def shop(self) -> Shop:
@@ -226,6 +228,8 @@ class ScriptedPlayer:
 
     def _at_review(self, session: Session) -> Spoken:
         rng, temper = self.rng, self.profile.temper
+        if self.agreed and session.last_line:  # code did not take it for a yes and asks again
+            return Act("confirm", "agree"), PLAIN_YES
         if rng.random() < temper.hesitate / (1 + self.doubts):
             self.doubts += 1
             return self._one(dealing.DOUBTS, session)
@@ -235,6 +239,7 @@ class ScriptedPlayer:
             return self._haggle(session)
         if rng.random() < temper.look / 2:
             return self._one(social.LOOK_MIDWAY, session)
+        self.agreed = True
         return self._one(dealing.CONFIRM, session)
 
     def _return(self, session: Session, at_review: bool) -> Spoken:

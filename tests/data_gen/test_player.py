@@ -218,3 +218,16 @@ def test_a_drill_is_mostly_changes_of_the_cart_and_without_drills_nothing_differ
     )
     assert len(drilled) > 1.3 * len(plain)
     assert set(drilled) >= {"OFFER_SELL", "FINAL_CHECK", "NEGOTIATE"}
+
+
+def test_who_is_asked_again_by_code_says_yes_plainly():
+    play = open_play(4)
+    session, player = play.session, play.player
+    item = session.world.inventory[0]
+    session.settle("OFFER_SELL", {item.item_id: 1}, None)
+    session.settle("FINAL_CHECK", dict(session.cart), session.sale_price)
+    player.agreed = True
+    session.last_line = "Is it a deal?"
+    assert player._at_review(session)[1] == "Yes, please."
+    session.last_line = ""
+    assert player._at_review(session)[1] != "Yes, please."
