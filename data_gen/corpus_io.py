@@ -88,8 +88,17 @@ def corpus_rows(
         loaded = load_config(path, CorpusFile)
         if split is not None and loaded.split != split:
             continue
-        for number, dialogue in enumerate(loaded.dialogues, start=1):
-            yield _row(path, loaded.voice, number, dialogue)
+        yield from map(dict, _rows(path, path.stat().st_mtime_ns))
+
+
+@cache
+def _rows(path: Path, _changed_ns: int) -> tuple[dict[str, Any], ...]:
+    """All rows of a file as it is since then; playing the whole corpus takes half a minute."""
+    loaded = load_config(path, CorpusFile)
+    return tuple(
+        _row(path, loaded.voice, number, dialogue)
+        for number, dialogue in enumerate(loaded.dialogues, start=1)
+    )
 
 
 def voice_files(voices: Iterable[str]) -> list[Path] | None:

@@ -37,6 +37,7 @@ def gguf() -> Path:
 
 
 @pytest.mark.parametrize("role", ["teacher", "player", "rewriter"])
+@pytest.mark.long
 def test_a_dialogue_comes_out_whatever_the_small_model_writes(
     gguf: Path, tmp_path: Path, role: str
 ):

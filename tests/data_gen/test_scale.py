@@ -200,6 +200,7 @@ def children(pid: int) -> list[Any]:
 
 
 @posix
+@pytest.mark.long
 def test_a_run_killed_again_and_again_ends_with_the_same_bytes(
     contents, litter, wide, alone, tmp_path
 ):

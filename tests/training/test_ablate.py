@@ -53,6 +53,7 @@ def changed(config: Path, **keys: Any) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_arm_is_trained_and_asked_once(arms: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     alone = ablate(arms, out, "--arm", "rank-2")

@@ -144,6 +144,7 @@ def test_a_run_broken_off_in_an_evaluation_measures_again(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.long
 def test_a_run_killed_outright_at_any_moment_comes_to_the_same_curve(
     config: TrainConfig, tmp_path: Path
 ) -> None:

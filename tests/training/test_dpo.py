@@ -289,6 +289,7 @@ def test_all_weights_can_be_trained(config: DpoConfig) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_real_small_model_takes_a_few_steps_on_real_pairs(tmp_path: Path) -> None:
     from data_gen.config import DataConfig
     from data_gen.dataset.preferences import PreferenceConfig, make_preferences

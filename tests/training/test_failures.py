@@ -223,6 +223,7 @@ def _command(config: TrainConfig, folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.long
 def test_a_run_killed_outright_goes_on_with_the_same_losses(
     config: TrainConfig, expected: list[float], tmp_path: Path
 ) -> None:
@@ -244,6 +245,7 @@ def test_a_run_killed_outright_goes_on_with_the_same_losses(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sharded", [False, True], ids=["ddp", "fsdp"])
+@pytest.mark.long
 def test_two_processes_train_as_one_with_the_double_batch(
     config: TrainConfig, tmp_path: Path, sharded: bool
 ) -> None:

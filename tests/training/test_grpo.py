@@ -245,6 +245,7 @@ def test_log_probabilities_are_those_that_trl_itself_computes(
 
 
 @pytest.mark.usefixtures("paid_for_even_tokens")
+@pytest.mark.long
 def test_what_is_paid_for_becomes_likelier(config: GrpoConfig) -> None:
     config = with_trainer(config, max_steps=12, learning_rate=3e-2, save_strategy="no")
     result = train(config, echo=quiet)
@@ -278,6 +279,7 @@ def test_a_run_logs_each_reward_and_the_share_of_prompts_that_teach_nothing(
 
 
 @pytest.mark.usefixtures("paid_for_even_tokens")
+@pytest.mark.long
 def test_a_killed_run_resumes_as_if_it_had_not_been(
     config: GrpoConfig, check_resumption: Any
 ) -> None:
