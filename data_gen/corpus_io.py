@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field, InstanceOf
 from data_gen.language.phrasebook import Split
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.storage import dumps
+from haggle.core.json_text import to_json
 from haggle.trade import placeholders
 from haggle.trade.edits import shortened
 from haggle.trade.formula import Formula
@@ -132,7 +132,7 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
                 "act": None,
                 "last": record.last,
                 "state": record.state,
-                "cart": dumps(record.cart),
+                "cart": to_json(record.cart),
                 "npc_dialogue": record.response.npc_dialogue,
             }
         )

@@ -17,7 +17,7 @@ from data_gen.play import Play, play_oracle, start_play
 from data_gen.players.scripted import Drill
 from data_gen.worlds import sample_shop
 from haggle.core.errors import HaggleError
-from haggle.core.storage import dumps
+from haggle.core.json_text import to_json
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, PlayedTurn, Truth
 
@@ -160,7 +160,7 @@ def to_row(play: Play, dialogue: Dialogue, teacher: str = ORACLE) -> dict[str, A
                 "act": turn.act,
                 "last": turn.last,
                 "state": turn.state,
-                "cart": dumps(turn.cart),
+                "cart": to_json(turn.cart),
                 "npc_dialogue": turn.response.npc_dialogue,
             }
             for turn in dialogue.turns

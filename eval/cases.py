@@ -9,7 +9,7 @@ The format is described in `eval/benchmarks/README.md`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,12 +17,12 @@ from typing import Any
 
 from pydantic import Field
 
-from eval.journal import USAGE, finish, keep, resume
-from eval.usage import Meter
+from eval.journal import answered, finish
 from haggle.core.config import Record, parse
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.storage import dumps, numbered_jsonl
+from haggle.core.json_text import to_json
+from haggle.core.storage import numbered_jsonl
 from haggle.rates import Rate, percentiles, rate
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
@@ -202,38 +202,41 @@ def run_cases(
     a single player; larger batches are faster as a whole. `usage` has tokens, cost and model
     versions of an engine behind an API.
     """
-    from rich.progress import track
-
     worlds = load_worlds(worlds_dir)
     cases = load_cases(cases_path, worlds)
+    by_id = {case.id: case for case in cases}
+    told = to_json({name: world.model_dump() for name, world in worlds.items()})
     identity = {
         "engine": engine.name, "model": engine.model, "guard": guard, "method": method,
         "cases": [sha256(case.model_dump_json().encode()).hexdigest()[:16] for case in cases],
-        "worlds": sha256(
-            dumps({name: world.model_dump() for name, world in worlds.items()}).encode()
-        ).hexdigest(),
+        "worlds": sha256(told.encode()).hexdigest(),
     }  # fmt: skip
-    done = resume(out, identity)
-    meter = Meter(engine, out / USAGE)
     merchant = Merchant(engine, guard)
-    # By world, so that an engine keeps the shop's part of the prompt from case to case.
-    todo = sorted((case for case in cases if case.id not in done), key=lambda case: case.world)
-    batches = [todo[i : i + batch] for i in range(0, len(todo), batch)]
-    for group in track(batches, "cases", disable=not progress or not batches):
-        sessions = [_session(case, worlds, method, case.id) for case in group]
+
+    def ask(names: list[str]) -> Iterator[dict[str, Any]]:
+        group = [by_id[name] for name in names]
+        pairs = [(_session(c, worlds, method, c.id), c.player) for c in group]
         started = time.perf_counter()
-        try:
-            turns = merchant.reply_batch(
-                [(s, case.player) for s, case in zip(sessions, group, strict=True)]
-            )
-        finally:
-            meter.keep()
+        turns = merchant.reply_batch(pairs)
         elapsed = time.perf_counter() - started
         for case, turn in zip(group, turns, strict=True):
-            record = _prediction(case, turn, elapsed if batch == 1 else turn.latency_s)
-            keep(out, record)
-            done[case.id] = record
-    records = [done[case.id] for case in cases]
+            yield _prediction(case, turn, elapsed if batch == 1 else turn.latency_s)
+
+    # By world, so that an engine keeps the shop's part of the prompt from case to case.
+    records, usage = answered(
+        out, identity, engine, list(by_id), ask, what="cases", batch=batch, progress=progress,
+        order=lambda name: by_id[name].world,
+    )  # fmt: skip
+    metrics = _measured(cases, records)
+    metrics |= {"engine": engine.name, "guard": guard, "model": engine.model}
+    if usage:
+        metrics["usage"] = usage
+    finish(out, records, metrics)
+    return metrics
+
+
+def _measured(cases: Sequence[Case], records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """All rates of some answered cases: over all, by tag, and times."""
     verdicts = [
         judge(case, TurnRecord.model_validate(record["turn"]))
         for case, record in zip(cases, records, strict=True)
@@ -246,10 +249,6 @@ def run_cases(
     }
     metrics["latency_s"] = percentiles([record["latency_s"] for record in records])
     metrics["renewed"] = [r["id"] for r in records if r["turn"]["withheld"] == "renewed"]
-    metrics |= {"engine": engine.name, "guard": guard, "model": engine.model}
-    if usage := meter.read():
-        metrics["usage"] = usage
-    finish(out, records, metrics)
     return metrics
 
 

@@ -6,7 +6,7 @@ haggle eval character --character gatekeeper --engine llamacpp --guard state --o
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import networkx as nx
 
 from data_gen.sop.users import TEMPERS, SimulatedUser, phrases_of, right_action
-from eval.journal import finish, keep, resume
+from eval.journal import answered, finish
 from eval.metrics import percentiles, share
 from haggle.core.agent import Agent
 from haggle.core.domain import Guard
@@ -35,23 +35,23 @@ def run_characters(
 ) -> dict[str, Any]:
     """Play `n` dialogues with users of every temper; writes `metrics.json` and
     `predictions.jsonl` to `out`; resumes."""
-    from rich.progress import track
-
     phrases_of(task.task)
     identity = {
         "engine": engine.name, "model": engine.model, "guard": guard, "n": n, "seed": seed,
         "task": sha256(task.model_dump_json().encode()).hexdigest(),
     }  # fmt: skip
-    done = resume(out, identity)
     agent: Agent = Agent(SOP, engine, guard)
     names = [f"{temper}-{number}" for number in range(n) for temper in TEMPERS][:n]
-    todo = [name for name in names if name not in done]
-    for name in track(todo, "dialogues", disable=not progress or not todo):
-        record = _dialogue(name, task, agent, seed)
-        keep(out, record)
-        done[name] = record
-    records = [done[name] for name in names]
+
+    def play(group: list[str]) -> Iterator[dict[str, Any]]:
+        return (_dialogue(name, task, agent, seed) for name in group)
+
+    records, usage = answered(
+        out, identity, engine, names, play, what="dialogues", progress=progress
+    )
     metrics = score(records) | {"engine": engine.name, "model": engine.model, "guard": guard}
+    if usage:
+        metrics["usage"] = usage
     finish(out, records, metrics)
     return metrics
 

@@ -24,8 +24,8 @@ from eval.turns import turns_of
 from haggle import __version__
 from haggle.core.config import Record, claim_directory
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
-from haggle.core.storage import dumps, read_json, write_json
+from haggle.core.json_text import DecodeError, to_json
+from haggle.core.storage import read_json, write_json
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
 from haggle.trade.wire import decode_compact, encode_compact
@@ -59,7 +59,7 @@ def make_own_pairs(answers: Path, dataset: Path, out: Path) -> dict[str, Any]:
             where=str(answers),
             hint="answer more turns, or harder ones",
         )
-    answered = sha256(dumps([row["rejected"] for row in rows]).encode()).hexdigest()
+    answered = sha256(to_json([row["rejected"] for row in rows]).encode()).hexdigest()
     claim = _Claim(answers=answers, dataset=dataset, answered=answered)
     claim_directory(out, claim, "pairs of other answers")
     if (out / "summary.json").exists():

@@ -15,13 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from eval.journal import USAGE, finish, keep, resume
-from eval.usage import Meter
+from eval.journal import answered, finish
 from haggle.agreement import Agreement, agreement
-from haggle.core.engine import Engine, GenerationRequest, Message
+from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
-from haggle.core.storage import dumps
+from haggle.core.json_text import DecodeError, to_json
 from haggle.dataset import iter_rows
 from haggle.rates import percentiles, share
 from haggle.trade.merchant import MAX_TOKENS
@@ -103,42 +101,25 @@ def run_turns(
 
     `usage` in the metrics has tokens, cost and model versions of an engine behind an API.
     """
-    from rich.progress import track
-
     turns = sample_turns(path, split, n, seed)
+    by_id = {turn["id"]: turn for turn in turns}
     identity = {
         "engine": engine.name,
         "model": engine.model,
-        "turns": sha256(dumps(turns).encode()).hexdigest(),
+        "turns": sha256(to_json(turns).encode()).hexdigest(),
     }
-    done = resume(out, identity)
-    meter = Meter(engine, out / USAGE)
-    todo = [turn for turn in turns if turn["id"] not in done]
-    groups = [todo[i : i + batch] for i in range(0, len(todo), batch)]
-    for group in track(groups, "turns", disable=not progress or not groups):
+
+    def ask(names: list[str]) -> Iterator[dict[str, Any]]:
+        group = [by_id[name] for name in names]
         requests = [
             GenerationRequest(tuple(Message(**m) for m in t["messages"]), max_tokens=MAX_TOKENS)
             for t in group
         ]
-        try:
-            answers = engine.generate(requests)
-        finally:
-            meter.keep()
-        for turn, answer in zip(group, answers, strict=True):
-            line = turn["messages"][-1]["content"]
-            verdict = agreement(turn["right"], answer.text, line)
-            labels = {key: turn[key] for key in ("id", "player", "right", *GROUPS)}
-            record = labels | {
-                "note": line.partition("\n")[0],
-                "answer": answer.text,
-                "joint": verdict.joint,
-                **asdict(verdict),
-                "latency_s": answer.latency_s,
-                "completion_tokens": answer.completion_tokens,
-            }
-            keep(out, record)
-            done[turn["id"]] = record
-    records = [done[turn["id"]] for turn in turns]
+        return map(_prediction, group, engine.generate(requests))
+
+    records, usage = answered(
+        out, identity, engine, list(by_id), ask, what="turns", batch=batch, progress=progress
+    )
     metrics = score(records)
     metrics["by"] = {
         group: {
@@ -149,10 +130,24 @@ def run_turns(
     }
     metrics["latency_s"] = percentiles([r["latency_s"] for r in records])
     metrics |= {"engine": engine.name, "model": engine.model, "guard": "off"}
-    if usage := meter.read():
+    if usage:
         metrics["usage"] = usage
     finish(out, records, metrics)
     return metrics
+
+
+def _prediction(turn: dict[str, Any], answer: Generation) -> dict[str, Any]:
+    line = turn["messages"][-1]["content"]
+    verdict = agreement(turn["right"], answer.text, line)
+    return {
+        **{key: turn[key] for key in ("id", "player", "right", *GROUPS)},
+        "note": line.partition("\n")[0],
+        "answer": answer.text,
+        "joint": verdict.joint,
+        **asdict(verdict),
+        "latency_s": answer.latency_s,
+        "completion_tokens": answer.completion_tokens,
+    }
 
 
 def score(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

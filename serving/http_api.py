@@ -26,7 +26,7 @@ from haggle import __version__
 from haggle.core.config import Record, parse
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.storage import dumps
+from haggle.core.json_text import to_json
 from haggle.core.text import MAX_UTTERANCE
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
@@ -284,7 +284,7 @@ def _events(merchant: Merchant, sessions: Sessions, number: str, text: str) -> G
 
 
 def _event(kind: str, data: Mapping[str, Any]) -> str:
-    return f"event: {kind}\ndata: {dumps(data)}\n\n"
+    return f"event: {kind}\ndata: {to_json(data)}\n\n"
 
 
 def _world(opening: Opening, worlds: Mapping[str, World]) -> World:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
-from haggle.core.storage import dumps, read_json
+from haggle.core.json_text import to_json
+from haggle.core.storage import read_json
 from haggle.weights.chat_template import CHATML, GEMMA, LLAMA3, Family, plain_template
 from haggle.weights.models import KNOWN
 
@@ -174,7 +175,7 @@ def read_shape(directory: Path) -> dict[str, Any]:
     told: dict[str, Any] = read_json(directory / "config.json")
     if "num_attention_heads" not in told:
         raise HaggleError(
-            f"not the config of a language model: {dumps(sorted(told))[:80]}",
+            f"not the config of a language model: {to_json(sorted(told))[:80]}",
             where=str(directory / "config.json"),
         )
     return told

@@ -17,14 +17,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from haggle.core.errors import HaggleError
-from haggle.core.storage import (
-    atomic_dir,
-    atomic_write_text,
-    dumps,
-    read_json,
-    read_jsonl,
-    write_json,
-)
+from haggle.core.json_text import to_json
+from haggle.core.storage import atomic_dir, atomic_write_text, read_json, read_jsonl, write_json
 from haggle.weights.adapters import ADAPTER_INFO
 from haggle.weights.models import KNOWN, BaseModel, resolve_base
 from haggle.weights.saving import in_bf16, save_model_bf16
@@ -237,7 +231,7 @@ def _resumed(run: Path) -> Path | None:
     if path.is_file():
         step = step_of(checkpoint) if checkpoint else 0
         kept = [line for line in read_jsonl(path, drop_torn_tail=True) if line["step"] <= step]
-        atomic_write_text(path, "".join(dumps(line) + "\n" for line in kept))
+        atomic_write_text(path, "".join(to_json(line) + "\n" for line in kept))
     return checkpoint
 
 

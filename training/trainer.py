@@ -28,7 +28,7 @@ from transformers.trainer_callback import ExportableState
 from trl import SFTTrainer
 
 from haggle.core.errors import HaggleError
-from haggle.core.storage import dumps
+from haggle.core.json_text import to_json
 from haggle.trade.agreement import agreement
 from training.checkpoints import METRICS_FILE
 from training.clock import Clock
@@ -317,7 +317,7 @@ class RunLog(TrainerCallback, ExportableState):
         if evaluated in logs:
             record["heldout"] = {name: logs.get(f"{PREFIX}{name}") for name in MEASURES}
         with self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(dumps(record) + "\n")
+            file.write(to_json(record) + "\n")
 
 
 @dataclass

@@ -16,7 +16,8 @@ from typing import Any
 from data_gen.language.phrasebook import Split
 from data_gen.sources import Source, dialogue_number
 from haggle.core.errors import HaggleError
-from haggle.core.storage import dumps, numbered_jsonl, read_json, write_json
+from haggle.core.json_text import to_json
+from haggle.core.storage import numbered_jsonl, read_json, write_json
 
 Report = dict[str, Any]
 REPORT = ".report.json"
@@ -106,7 +107,7 @@ def _joined(one: Any, other: Any) -> Any:
     if _is_number(one) and _is_number(other):
         return one + other
     values = [v for side in (one, other) for v in (side if isinstance(side, list) else [side])]
-    distinct = sorted({dumps(value): value for value in values}.items())
+    distinct = sorted({to_json(value): value for value in values}.items())
     return distinct[0][1] if len(distinct) == 1 else [value for _, value in distinct]
 
 
@@ -162,7 +163,7 @@ class _Appender:
     def append(self, entry: dict[str, Any]) -> None:
         """Add one entry; it is on disk when this returns."""
         try:
-            self._file.write((dumps(entry) + "\n").encode("utf-8"))
+            self._file.write((to_json(entry) + "\n").encode("utf-8"))
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:

@@ -11,7 +11,7 @@ from data_gen.language.phrasebook import Split
 from data_gen.sop.users import SimulatedUser, draw_user, phrases_of, right_action
 from haggle.core.agent import complete
 from haggle.core.engine import Generation
-from haggle.core.storage import dumps
+from haggle.core.json_text import to_json
 from haggle.sop.domain import SOP, SopTurn, Talk
 from haggle.sop.task import Task, load_task
 from haggle.trade.records import SCHEMA_VERSION
@@ -76,6 +76,6 @@ def _labels(turn: SopTurn) -> dict[str, Any]:
         "act": turn.user_state,
         "last": turn.last,
         "state": turn.act,
-        "cart": dumps({}),
+        "cart": to_json({}),
         "npc_dialogue": turn.says,
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from haggle.core.errors import HaggleError
+from haggle.core.json_text import to_json
 
 
 @contextmanager
@@ -41,12 +42,6 @@ def atomic_write_text(path: str | Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def atomic_write_bytes(path: str | Path, data: bytes) -> None:
-    """Write bytes under their final name only when all of them are on disk."""
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(data)
-
-
 @contextmanager
 def atomic_dir(path: str | Path) -> Iterator[Path]:
     """Yield a temporary sibling directory; it replaces `path` when the block succeeds."""
@@ -66,11 +61,6 @@ def atomic_dir(path: str | Path) -> Iterator[Path]:
 def writable(text: str) -> str:
     """`text` with what UTF-8 cannot hold (halves of surrogate pairs) replaced by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def dumps(record: Any) -> str:
-    """One compact JSON line for a record of plain values."""
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
 def write_json(path: str | Path, data: Any) -> None:
@@ -98,7 +88,7 @@ def append_jsonl(path: str | Path, record: Any) -> None:
     with path.open("ab+") as file:
         if file.tell() and not _ends_line(file):
             _drop_torn_line(file)
-        file.write((dumps(record) + "\n").encode("utf-8"))
+        file.write((to_json(record) + "\n").encode("utf-8"))
         file.flush()
 
 
@@ -121,7 +111,7 @@ def write_jsonl(path: str | Path, records: Iterable[Any]) -> None:
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
         for record in records:
-            file.write(dumps(record) + "\n")
+            file.write(to_json(record) + "\n")
 
 
 def read_jsonl(path: str | Path, *, drop_torn_tail: bool = False) -> list[dict[str, Any]]:

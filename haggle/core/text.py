@@ -1,9 +1,13 @@
-"""A player's line made safe to put into a prompt."""
+"""What goes into a prompt: templates, and players' lines made safe."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 MAX_UTTERANCE = 500
 SILENCE = "(says nothing)"
@@ -50,3 +54,14 @@ def neutralise_markup(text: str) -> str:
     `</name>`, `<<SYS>>`, `[INST]`); anything else stays as typed. Idempotent.
     """
     return _MARKUP.sub(lambda match: match.group() + " ", text)
+
+
+@cache
+def prompts(folder: Path) -> Environment:
+    """The jinja environment of the prompts in a folder; a missing variable is an error."""
+    return Environment(loader=FileSystemLoader(folder), undefined=StrictUndefined, autoescape=False)
+
+
+def player_message(note: str, line: str) -> str:
+    """A user message of the compact prompts: where things stand, then the player's line."""
+    return f"{note}\nplayer: {line}"

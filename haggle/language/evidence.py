@@ -223,27 +223,6 @@ def _sentences(found: Sequence[Token]) -> Iterator[tuple[int, list[list[Token]]]
         yield start, [c for c in clauses if c]
 
 
-def _holds_any(line: str, phrases: Collection[str]) -> bool:
-    said = f" {' '.join(token.text for token in reader().words(line))} "
-    return any(f" {phrase} " in said for phrase in phrases)
-
-
-def leaves(line: str) -> bool:
-    """Whether a line holds evidence that the player leaves, or ends the talk by abuse."""
-    lexicon = reader().lexicon
-    return _holds_any(line, (*lexicon.leaving, *lexicon.abuse))
-
-
-def calls_off(line: str) -> bool:
-    """Whether a line holds evidence that the whole order is called off."""
-    return _holds_any(line, reader().lexicon.calling_off)
-
-
-def replaces(line: str) -> bool:
-    """Whether a line holds evidence that another order takes the place of the last one."""
-    return _holds_any(line, reader().lexicon.replacing)
-
-
 @dataclass(frozen=True, slots=True)
 class Consent:
     """What a line, as it was typed, is evidence of; read when somebody asks."""
@@ -256,16 +235,21 @@ class Consent:
 
     def leaves(self) -> bool:
         """Whether the player leaves, or ends the talk by abuse."""
-        return leaves(self.line)
+        lexicon = reader().lexicon
+        return self._holds((*lexicon.leaving, *lexicon.abuse))
 
     def calls_off(self) -> bool:
         """Whether the whole order is called off."""
-        return calls_off(self.line)
+        return self._holds(reader().lexicon.calling_off)
 
     def replaces(self) -> bool:
         """Whether another order takes the place of the last one."""
-        return replaces(self.line)
+        return self._holds(reader().lexicon.replacing)
 
     def bids_below_nothing(self) -> bool:
         """Whether it bids less than nothing."""
         return bids_below_nothing(self.line)
+
+    def _holds(self, phrases: Collection[str]) -> bool:
+        said = f" {' '.join(token.text for token in reader().words(self.line))} "
+        return any(f" {phrase} " in said for phrase in phrases)

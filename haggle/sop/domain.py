@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from haggle.core.codec import Choice, Field, Fields, Label, Spoken, Value
 from haggle.core.config import Record
@@ -15,11 +12,12 @@ from haggle.core.domain import Guard, Level, Ruling
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
 from haggle.core.json_text import DecodeError, read_object, text_of, to_json
-from haggle.core.text import clean_utterance, neutralise_markup
+from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.core.turn import Turn
 from haggle.sop.task import START, Task
 
 MAX_EXCHANGES = 12
+PROMPTS = Path(__file__).parent / "prompts"
 
 
 class Action(Record):
@@ -77,10 +75,10 @@ class Talk(Episode):
         """Chat messages so far, ending with `line` when one is given."""
         found = [Message("system", self._system)]
         for exchange in self.exchanges[-limit:] if limit else self.exchanges:
-            found.append(Message("user", _asked(exchange.note, exchange.player)))
+            found.append(Message("user", player_message(exchange.note, exchange.player)))
             found.append(Message("assistant", exchange.answer))
         if line is not None:
-            found.append(Message("user", _asked(self.note, clean_utterance(line))))
+            found.append(Message("user", player_message(self.note, clean_utterance(line))))
         return tuple(found)
 
     @property
@@ -226,23 +224,10 @@ _OWN = {"last", "state", "proposed_state"}
 SOP = Procedural()
 
 
-def _asked(note: str, line: str) -> str:
-    return f"{note}\nplayer: {line}"
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "prompts"),
-        undefined=StrictUndefined,
-        autoescape=False,
-    )
-
-
 def _system(task: Task) -> str:
     """The system message of a task."""
     names = [*task.user_state, *task.agent_action]
-    template = _environment().get_template("compact.jinja")
+    template = prompts(PROMPTS).get_template("compact.jinja")
     return template.render(
         profile=task.conversation_profile,
         facts=list(task.conversation_profile.facts.values()),

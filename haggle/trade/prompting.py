@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from haggle.core.json_text import to_json
+from haggle.core.text import prompts
 from haggle.language.reading import Mention, Reading
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method
@@ -17,17 +15,7 @@ from haggle.trade.procedure import Procedure
 from haggle.trade.wire import UNLISTED
 from haggle.trade.world import World, money, plain_number
 
-
-@cache
-def environment() -> Environment:
-    """The jinja environment of all prompts; a missing variable is an error."""
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "prompts"),
-        undefined=StrictUndefined,
-        keep_trailing_newline=False,
-        autoescape=False,
-        trim_blocks=False,
-    )
+PROMPTS = Path(__file__).parent / "prompts"
 
 
 def linked_line(reading: Reading) -> str:
@@ -78,11 +66,6 @@ def noted_cart(message: str) -> dict[str, int]:
         return {}
 
 
-def player_message(note: str, utterance: str) -> str:
-    """A user message of the compact prompt: ledger note, then the player's line."""
-    return f"{note}\nplayer: {utterance}"
-
-
 def _context(world: World, procedure: Procedure, method: Method) -> dict[str, Any]:
     return {
         "world": world,
@@ -119,5 +102,5 @@ def system_text(world: World, procedure: Procedure, method: Method) -> str:
 
     World texts cannot hold chat markup (`World` refuses it), so nothing is changed here.
     """
-    template = environment().get_template(f"{method.wire}.jinja")
+    template = prompts(PROMPTS).get_template(f"{method.wire}.jinja")
     return template.render(_context(world, procedure, method)).strip()

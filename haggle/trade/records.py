@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from haggle.core.config import Record
 from haggle.core.turn import Turn
@@ -70,8 +70,3 @@ class Dialogue(Record):
         """Pairs of consecutive states, from `Start` on (ASTP, Figure 4)."""
         states = ["Start", *(turn.state for turn in self.turns)]
         return list(pairwise(states))
-
-
-def dialogue_from(data: dict[str, Any]) -> Dialogue:
-    """A dialogue read back from JSON."""
-    return Dialogue.model_validate(data)

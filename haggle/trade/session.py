@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
-from haggle.core.text import clean_utterance, neutralise_markup
+from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
 from haggle.trade.ledger import Cart, total
@@ -16,10 +16,9 @@ from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.papers import full_json
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import (
-    environment,
+    PROMPTS,
     ledger_note,
     linked_line,
-    player_message,
     system_text,
 )
 from haggle.trade.response import MerchantResponse
@@ -119,7 +118,7 @@ class Session(Episode):
         """
         recent = self.exchanges[-limit:] if limit else self.exchanges
         if self.codec.one_message:
-            template = environment().get_template("full_history.jinja")
+            template = prompts(PROMPTS).get_template("full_history.jinja")
             player = clean_utterance(utterance or "")
             text = template.render(exchanges=recent, player=player).strip()
             return Message("system", self.system), Message("user", text)

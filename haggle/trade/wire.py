@@ -158,11 +158,6 @@ def codec(wire: WireName) -> Codec:
     return Papers()
 
 
-def decode(wire: WireName, text: str, procedure: Procedure) -> Proposal:
-    """Decode an answer in either format. Raises DecodeError."""
-    return codec(wire).decode(text, procedure)
-
-
 @dataclass(frozen=True, slots=True)
 class Compact:
     """The compact format: keys in the order last, state, payload, say."""

@@ -30,7 +30,8 @@ from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
 from data_gen.worlds import split_genres
 from haggle.core.config import CONFIGS, ROOT
 from haggle.core.errors import HaggleError
-from haggle.core.storage import dumps, read_json, read_jsonl
+from haggle.core.json_text import to_json
+from haggle.core.storage import read_json, read_jsonl
 from haggle.core.text import clean_utterance
 from haggle.dataset import dataset_files, iter_rows
 from haggle.language.reading import without_marks
@@ -65,8 +66,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(contents, wh
 def test_rows_do_not_depend_on_the_process_or_its_hash_seed(hash_seed):
     code = (
         "import sys; from data_gen.generate import DataConfig, make_dialogue, to_row;"
-        "from haggle.core.storage import dumps; c = DataConfig(seed=3);"
-        "sys.stdout.buffer.write(''.join(dumps(to_row(*make_dialogue(c, split, i))) + '\\n'"
+        "from haggle.core.json_text import to_json; c = DataConfig(seed=3);"
+        "sys.stdout.buffer.write(''.join(to_json(to_row(*make_dialogue(c, split, i))) + '\\n'"
         " for split in ('train', 'test') for i in range(120)).encode())"
     )
     done = subprocess.run(
@@ -75,7 +76,7 @@ def test_rows_do_not_depend_on_the_process_or_its_hash_seed(hash_seed):
     )  # fmt: skip
     config = DataConfig(seed=3)
     here = [
-        dumps(to_row(*make_dialogue(config, split, index)))
+        to_json(to_row(*make_dialogue(config, split, index)))
         for split in ("train", "test")
         for index in range(120)
     ]

@@ -19,7 +19,8 @@ from data_gen.dataset.statistics import collect, compare
 from data_gen.worlds import load_bank
 from haggle.cli import app
 from haggle.core.errors import HaggleError
-from haggle.core.storage import dumps, write_jsonl
+from haggle.core.json_text import to_json
+from haggle.core.storage import write_jsonl
 
 pytest.importorskip("datasketch", reason='pip install -e ".[data]"')
 pytest.importorskip("sacrebleu", reason='pip install -e ".[data]"')
@@ -41,7 +42,7 @@ def row(
         )
         messages += [
             {"role": "user", "content": f"cart []\nplayer: {one['player']}"},
-            {"role": "assistant", "content": dumps(answer)},
+            {"role": "assistant", "content": to_json(answer)},
         ]
     return {"schema_version": 1, "id": "train-0-x", "scenario": "specific_items",
             "world": "arctic_00ff00", "method": "astp-compact", "player": "scripted-train-slang",
@@ -84,7 +85,7 @@ def test_rounds_have_the_interval_of_their_mean() -> None:
 def test_orders_tell_what_is_not_sold_what_is_over_stock_and_all_of_an_item() -> None:
     def order(asked: list[Any], got: dict[str, int]) -> dict[str, Any]:
         answer = {"last": "", "state": "OFFER_SELL", "cart": asked, "say": "Yes."}
-        return row([turn("those", "OFFER_SELL", cart=dumps(got))], [answer])
+        return row([turn("those", "OFFER_SELL", cart=to_json(got))], [answer])
 
     figures = tally(
         order([["Sharp Axe", 2]], {"axe": 2}),
@@ -270,7 +271,7 @@ def test_a_data_set_that_is_not_there_or_empty_or_torn_says_so(tmp_path) -> None
     torn.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(HaggleError, match="not a whole Parquet file"):
         collect(torn)
-    whole = dumps(row([turn("hi", "CASUAL")]))
+    whole = to_json(row([turn("hi", "CASUAL")]))
     with pytest.raises(HaggleError, match=r"row 2.*not JSON"):
         collect(lines_to(tmp_path / "torn.jsonl", whole, whole[: len(whole) // 2]))
 
@@ -288,7 +289,7 @@ def test_a_data_set_that_is_not_there_or_empty_or_torn_says_so(tmp_path) -> None
     ],
 )
 def test_a_row_that_is_no_dialogue_is_named(tmp_path, broken, says) -> None:
-    path = lines_to(tmp_path / "d.jsonl", dumps(row([turn("hi", "CASUAL")])), dumps(broken))
+    path = lines_to(tmp_path / "d.jsonl", to_json(row([turn("hi", "CASUAL")])), to_json(broken))
     with pytest.raises(HaggleError, match=says) as caught:
         collect(path)
     assert "d.jsonl: row 2" in caught.value.where

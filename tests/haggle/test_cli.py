@@ -18,7 +18,8 @@ import pytest
 from haggle import cli
 from haggle.cli.tables import print_table
 from haggle.core.config import ROOT, named_config
-from haggle.core.storage import dumps, read_json, read_jsonl
+from haggle.core.json_text import to_json
+from haggle.core.storage import read_json, read_jsonl
 from haggle.dataset import iter_rows
 
 COMMANDS = (
@@ -38,11 +39,11 @@ CASES = [
     {"id": "a", "world": "stall", "player": "good day", "gold": {"states": ["CASUAL"]}, "tags": ["t"]},
     {"id": "b", "world": "stall", "player": "an axe", "gold": {"states": ["OFFER_SELL"], "carts": [{"axe": 1}]}},
 ]  # fmt: skip
-CASUAL = dumps({"last": "", "state": "CASUAL", "say": "Well."})
-OFFER = dumps(
+CASUAL = to_json({"last": "", "state": "CASUAL", "say": "Well."})
+OFFER = to_json(
     {"last": "", "state": "OFFER_SELL", "cart": [["Sharp Axe", 1]], "say": "__CART__: __PRICE__."}
 )
-END = dumps({"last": "", "state": "END", "say": "Farewell."})
+END = to_json({"last": "", "state": "END", "say": "Farewell."})
 DATA = "train: 1\ntest: 0\nitems: [4, 6]\n"
 # Everything a wrong input may be tried on is right but for the one thing a test replaces.
 FILES = {
@@ -51,7 +52,7 @@ FILES = {
     "eval.yaml": "dialogues: 1\nscenarios: [specific_items]\nworlds: [frontier_shop]\nruns: [{name: one, engine: serve.yaml, guard: off}]\n",
     "serve.yaml": "engine: scripted\nscripted:\n  answers: []\n",
     "llama.yaml": "engine: llamacpp\n",
-    "cases.jsonl": "".join(dumps(case) + "\n" for case in CASES),
+    "cases.jsonl": "".join(to_json(case) + "\n" for case in CASES),
     "worlds/stall.yaml": WORLD,
 }
 
@@ -185,9 +186,9 @@ WRONG: dict[str, tuple[str, dict[str, str], list[str]]] = {
     # cases that cannot be read
     "no cases": ("eval cases --cases no.jsonl --worlds worlds --out out", {}, ["no.jsonl", "no such file"]),
     "no worlds": ("eval cases --cases cases.jsonl --worlds none --out out", {}, ["none", "no such directory", "folder of worlds"]),
-    "case json": ("eval cases --cases cases.jsonl --worlds worlds --out out", {"cases.jsonl": dumps(CASES[0]) + '\n{"id"\n'}, ["cases.jsonl:2", "not JSON"]),
-    "case key": ("eval cases --cases cases.jsonl --worlds worlds --out out", {"cases.jsonl": dumps(CASES[0] | {"tgas": []})}, ["cases.jsonl:1", "'tgas'", "did you mean 'tags'"]),
-    "case world": ("eval cases --cases cases.jsonl --worlds worlds --out out", {"cases.jsonl": dumps(CASES[0] | {"world": "stal"})}, ["cases.jsonl:1", "'stal'", "did you mean 'stall'"]),
+    "case json": ("eval cases --cases cases.jsonl --worlds worlds --out out", {"cases.jsonl": to_json(CASES[0]) + '\n{"id"\n'}, ["cases.jsonl:2", "not JSON"]),
+    "case key": ("eval cases --cases cases.jsonl --worlds worlds --out out", {"cases.jsonl": to_json(CASES[0] | {"tgas": []})}, ["cases.jsonl:1", "'tgas'", "did you mean 'tags'"]),
+    "case world": ("eval cases --cases cases.jsonl --worlds worlds --out out", {"cases.jsonl": to_json(CASES[0] | {"world": "stal"})}, ["cases.jsonl:1", "'stal'", "did you mean 'stall'"]),
     # model files
     "no gguf": ("chat --gguf no.gguf", {}, ["no.gguf", "no such model file", "gguf"]),
     "no eval gguf": ("eval --config eval.yaml --gguf no.gguf --out out", {}, ["no.gguf", "no such model file", "--gguf"]),

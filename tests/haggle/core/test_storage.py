@@ -11,7 +11,6 @@ from haggle.core.storage import (
     append_jsonl,
     atomic_dir,
     atomic_path,
-    atomic_write_bytes,
     atomic_write_text,
     numbered_jsonl,
     read_json,
@@ -29,7 +28,8 @@ def names(folder: Path) -> list[str]:
 def test_what_is_written_is_utf8_with_unix_line_ends(tmp_path):
     atomic_write_text(tmp_path / "deep" / "er" / "a.txt", "é\n🌙\n")
     assert (tmp_path / "deep" / "er" / "a.txt").read_bytes() == "é\n🌙\n".encode()
-    atomic_write_bytes(tmp_path / "a.bin", b"\x00\r\n")
+    with atomic_path(tmp_path / "a.bin") as beside:
+        beside.write_bytes(b"\x00\r\n")
     assert (tmp_path / "a.bin").read_bytes() == b"\x00\r\n"
 
 

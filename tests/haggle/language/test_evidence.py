@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haggle.core.config import ROOT
-from haggle.language.evidence import Evidence, leaves, read_answer
+from haggle.language.evidence import Consent, Evidence, read_answer
 from haggle.language.lexicon import reader
 from haggle.language.phrases import Grammar
 from haggle.language.terms import Good, Terms
@@ -240,7 +240,7 @@ def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one():
      ("Well, a crown's a crown. That will do very nicely, dear.", False), ("got any rope?", False)],
 )  # fmt: skip
 def test_words_of_leaving(line, leaving):
-    assert leaves(line) is leaving
+    assert Consent(line).leaves() is leaving
 
 
 def test_a_template_with_a_mistake_is_named():

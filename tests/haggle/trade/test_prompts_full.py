@@ -11,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 from jinja2 import StrictUndefined, UndefinedError
 
+from haggle.core.text import prompts
 from haggle.trade import placeholders
 from haggle.trade.methods import METHODS, Method, get_method
 from haggle.trade.procedure import Procedure, load_procedure
-from haggle.trade.prompting import environment, system_text
+from haggle.trade.prompting import PROMPTS, system_text
 from haggle.trade.world import World
 from haggle.trade.world_io import named_world
 
@@ -272,10 +273,10 @@ def test_conditions_name_only_states_that_the_procedure_lets_come_before(procedu
 
 
 def test_a_missing_variable_is_an_error_not_a_gap():
-    assert environment().undefined is StrictUndefined
+    assert prompts(PROMPTS).undefined is StrictUndefined
     for template in ("full.jinja", "full_history.jinja"):
         with pytest.raises(UndefinedError):
-            environment().get_template(template).render()
+            prompts(PROMPTS).get_template(template).render()
 
 
 def test_the_history_ends_with_the_latest_utterance():
@@ -283,7 +284,7 @@ def test_the_history_ends_with_the_latest_utterance():
         SimpleNamespace(player="Any rope?", answer='{"context_type":"TRADE"}'),
         SimpleNamespace(player="Two, please.", answer='{"context_type":"TRADE","n":2}'),
     ]
-    template = environment().get_template("full_history.jinja")
+    template = prompts(PROMPTS).get_template("full_history.jinja")
     assert template.render(exchanges=exchanges, player="Fine.").splitlines() == [
         "<DIALOGUE_HISTORY>",
         "Player: Any rope?",

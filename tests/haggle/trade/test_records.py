@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from haggle.trade.records import SCHEMA_VERSION, Dialogue, PlayedTurn, Truth, dialogue_from
+from haggle.trade.records import SCHEMA_VERSION, Dialogue, PlayedTurn, Truth
 
 
 def dialogue(turns) -> Dialogue:
@@ -26,8 +26,8 @@ def test_a_dialogue_survives_json(visit):
         customer.text("?"),
     ]
     kept = dialogue(turns)
-    assert dialogue_from(json.loads(kept.model_dump_json())) == kept
-    assert dialogue_from(json.loads(json.dumps(kept.model_dump()))) == kept
+    assert Dialogue.model_validate(json.loads(kept.model_dump_json())) == kept
+    assert Dialogue.model_validate(json.loads(json.dumps(kept.model_dump()))) == kept
     assert kept.schema_version == SCHEMA_VERSION
 
 
@@ -45,6 +45,6 @@ def test_records_are_frozen_and_refuse_unknown_fields(visit):
     with pytest.raises(ValidationError):
         turn.state = "END"
     with pytest.raises(ValidationError):
-        dialogue_from(dialogue([]).model_dump() | {"mood": "good"})
+        Dialogue.model_validate(dialogue([]).model_dump() | {"mood": "good"})
     with pytest.raises(ValidationError):
-        dialogue_from(dialogue([]).model_dump() | {"scenario": "haggling"})
+        Dialogue.model_validate(dialogue([]).model_dump() | {"scenario": "haggling"})

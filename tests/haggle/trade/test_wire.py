@@ -15,7 +15,7 @@ from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import (
     Proposal,
     Quantity,
-    decode,
+    codec,
     decode_compact,
     encode_compact,
 )
@@ -90,7 +90,7 @@ def test_a_line_cut_off_by_the_token_limit_is_still_an_answer():
 def test_any_text_at_all_is_read_or_refused(text):
     for wire in ("compact", "full"):
         try:
-            decode(wire, text, PROCEDURE)
+            codec(wire).decode(text, PROCEDURE)
         except DecodeError as error:
             assert str(error)
 
