@@ -81,22 +81,22 @@ def corpus_worlds() -> dict[str, World]:
 
 
 def corpus_rows(
-    split: Split | None = None, files: list[Path] | None = None
+    split: Split | None = None, files: list[Path] | None = None, method: str = DEFAULT_METHOD
 ) -> Iterator[dict[str, Any]]:
     """Rows of the corpus in the data set's form. Raises HaggleError naming file and turn."""
     for path in files or sorted(CORPUS.glob("*.yaml")):
         loaded = load_config(path, CorpusFile)
         if split is not None and loaded.split != split:
             continue
-        yield from map(dict, _rows(path, path.stat().st_mtime_ns))
+        yield from map(dict, _rows(path, method, path.stat().st_mtime_ns))
 
 
 @cache
-def _rows(path: Path, _changed_ns: int) -> tuple[dict[str, Any], ...]:
+def _rows(path: Path, method: str, _changed_ns: int) -> tuple[dict[str, Any], ...]:
     """All rows of a file as it is since then; playing the whole corpus takes half a minute."""
     loaded = load_config(path, CorpusFile)
     return tuple(
-        _row(path, loaded.voice, number, dialogue)
+        _row(path, loaded.voice, number, dialogue, method)
         for number, dialogue in enumerate(loaded.dialogues, start=1)
     )
 
@@ -115,14 +115,16 @@ def voice_files(voices: Iterable[str]) -> list[Path] | None:
     return [files[voice] for voice in sorted(set(voices))] or None
 
 
-def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[str, Any]:
+def _row(
+    path: Path, voice: str, number: int, dialogue: CorpusDialogue, method: str = DEFAULT_METHOD
+) -> dict[str, Any]:
     where = f"{path.name}: dialogue {number}"
     worlds = corpus_worlds()
     if dialogue.world not in worlds:
         raise HaggleError(
             f"unknown world {dialogue.world!r}", where=where, hint=nearest(dialogue.world, worlds)
         )
-    session = Session(worlds[dialogue.world], method=get_method(DEFAULT_METHOD))
+    session = Session(worlds[dialogue.world], method=get_method(method))
     turns = []
     for index, turn in enumerate(dialogue.turns, start=1):
         record = _play(session, turn, f"{where}, turn {index}")
@@ -142,7 +144,7 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
         "seed": number,
         "scenario": dialogue.scenario,
         "world": dialogue.world,
-        "method": DEFAULT_METHOD,
+        "method": method,
         "player": f"corpus-{voice}",
         "teacher": "corpus",
         "messages": [asdict(message) for message in session.messages(limit=None)],

@@ -20,7 +20,7 @@ from haggle.agreement import Agreement, agreement
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError, to_json
-from haggle.dataset import iter_rows
+from haggle.dataset import decisions, iter_rows
 from haggle.rates import percentiles, share
 from haggle.trade.merchant import MAX_TOKENS
 from haggle.trade.procedure import load_procedure
@@ -36,7 +36,7 @@ def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
     Of a long dialogue the oldest rounds are left out, as a session leaves them out.
     """
     for row in iter_rows(path, split):
-        answers = [i for i, m in enumerate(row["messages"]) if m["role"] == "assistant"]
+        answers = decisions(row["messages"])
         texts = [message["content"] for message in row["messages"]]
         opening = answers[0] - 1 if answers else 0  # the system message, where there is one
         for number, (at, turn) in enumerate(zip(answers, row["turns"], strict=True), start=1):
@@ -44,7 +44,7 @@ def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
                 "id": f"{row['id']}/{number}",
                 "messages": [
                     *row["messages"][:opening],
-                    *row["messages"][max(opening, at - 1 - 2 * MAX_EXCHANGES) : at],
+                    *row["messages"][answers[max(0, number - 1 - MAX_EXCHANGES)] - 1 : at],
                 ],
                 "right": texts[at],
                 "player": turn["player"],

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from haggle.core.errors import HaggleError, nearest
+from haggle.core.text import is_outcome
 from haggle.sop.task import load_task
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
@@ -21,6 +22,29 @@ from haggle.trade.records import SCHEMA_VERSION
 FORMATS = (".parquet", ".jsonl")
 BATCH = 256  # rows of a Parquet file decoded at once
 _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5,})-of-(?P<of>\d{5,})")
+
+
+def decisions(messages: Sequence[Mapping[str, str]]) -> list[int]:
+    """The places of the answers to a player's lines among chat messages; a line that was said with
+    the outcome in view is none."""
+    return [
+        at
+        for at in range(1, len(messages))
+        if messages[at]["role"] == "assistant"
+        and messages[at - 1]["role"] == "user"
+        and not is_outcome(messages[at - 1]["content"])
+    ]
+
+
+def whole_answers(messages: Sequence[Mapping[str, str]]) -> list[str]:
+    """The answers to a player's lines; a line that was said later is a second line of text."""
+    found = []
+    for at in decisions(messages):
+        answer = messages[at]["content"]
+        if at + 2 < len(messages) and is_outcome(messages[at + 1]["content"]):
+            answer += "\n" + messages[at + 2]["content"]
+        found.append(answer)
+    return found
 
 
 def shard_name(split: str, number: int, of: int, suffix: str = ".parquet") -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
-from haggle.dataset import dataset_files, dataset_splits, located_rows
+from haggle.dataset import dataset_files, dataset_splits, decisions, located_rows
 from haggle.rates import share
 from haggle.trade.agreement import Agreement, agreement
 from haggle.weights.chat_template import tokenizer_family
@@ -157,8 +157,7 @@ def draw(dialogues: Sequence[Messages], n: int, seed: int) -> list[tuple[int, in
     rng = random.Random(f"{seed}/held out")
     places: list[list[int]] = []
     for messages in dialogues:
-        roles = [message["role"] for message in messages]
-        here = [i for i in range(1, len(roles)) if roles[i - 1 : i + 1] == ["user", "assistant"]]
+        here = decisions(messages)
         rng.shuffle(here)
         places.append(here)
     order = list(range(len(dialogues)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
-from haggle.dataset import located_rows
+from haggle.dataset import decisions, located_rows
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
 from haggle.weights.chat_template import tokenizer_family
@@ -94,9 +94,7 @@ def turns_in(messages: Messages, where: str = "") -> list[TextTurn]:
     """The turns of one dialogue. Raises HaggleError for an answer that cannot be read."""
     procedure = load_procedure()
     turns = []
-    for at in range(1, len(messages)):
-        if (messages[at - 1]["role"], messages[at]["role"]) != ("user", "assistant"):
-            continue
+    for at in decisions(messages):
         right = messages[at]["content"]
         try:
             decode_compact(right, procedure)

@@ -16,7 +16,7 @@ from data_gen.dataset.counting import UNKNOWN, check_parts, genre_of, source_of
 from data_gen.dataset.diversity import Reservoir
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import atomic_write_text
-from haggle.dataset import located_rows
+from haggle.dataset import decisions, located_rows, whole_answers
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import UNLISTED
 
@@ -143,8 +143,8 @@ def view(row: Row) -> View:
     messages = row["messages"]
     kind, voice = source_of(row)
     system = messages[0]["content"] if messages and messages[0]["role"] == "system" else ""
-    notes = [_note(m["content"]) for m in messages if m["role"] == "user"]
-    answers = [m["content"] for m in messages if m["role"] == "assistant"]
+    notes = [_note(messages[at - 1]["content"]) for at in decisions(messages)]
+    answers = whole_answers(messages)
     names: dict[str, str] = {}
     exchanges = []
     for index, turn in enumerate(row["turns"]):

@@ -30,6 +30,7 @@ from data_gen.dataset.records import (
 )
 from data_gen.worlds import QUALITIES, bank_names, load_bank
 from haggle.core.errors import HaggleError
+from haggle.dataset import whole_answers
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS
 from haggle.trade.wire import UNLISTED
@@ -170,7 +171,7 @@ class Tally:
         self.prices = (min(low, *prices), max(high, *prices))
 
     def _count_orders(self, turns: list[dict[str, Any]], messages: Messages) -> None:
-        answers = [m["content"] for m in messages if m["role"] == "assistant"]
+        answers = whole_answers(messages)
         told = len(answers) == len(turns)
         for index, turn in enumerate(turns):
             if turn["state"] not in self._cart_states:

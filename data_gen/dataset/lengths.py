@@ -8,6 +8,7 @@ from typing import Any
 
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError, install_hint
+from haggle.dataset import whole_answers
 from haggle.weights.chat_template import is_chatml, render
 from haggle.weights.models import DEFAULT_BASE, KNOWN, haggle_home
 
@@ -48,7 +49,7 @@ def token_lengths(name: str, tokenizer: Any, dialogues: Sequence[Messages]) -> T
     """Measure a sample of dialogues with the tokenizer loaded as `name`."""
     rendering, texts = _rendered(tokenizer, dialogues)
     system = [m["content"] for messages in dialogues for m in messages if m["role"] == "system"]
-    answers = [m["content"] for messages in dialogues for m in messages if m["role"] == "assistant"]
+    answers = [answer for messages in dialogues for answer in whole_answers(messages)]
     whole = _counted(tokenizer, texts)
     if whole is None:
         raise HaggleError("no dialogue to measure token lengths of")

@@ -16,13 +16,12 @@ from data_gen.sources import DRAWS, dialogue_number, make_dialogue, start_dialog
 from haggle.core.config import load_config
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import DecodeError
-from haggle.dataset import located_rows
+from haggle.dataset import located_rows, whole_answers
 from haggle.trade.edits import with_whole_cart
 from haggle.trade.merchant import written
 from haggle.trade.methods import get_method
 from haggle.trade.resolve import resolve
 from haggle.trade.session import Session
-from haggle.trade.wire import decode_compact
 from haggle.trade.world import World
 
 MADE_BY = "config.resolved.yaml"
@@ -96,12 +95,12 @@ def moments(told: Told) -> Iterator[Moment | None]:
     """
     row = told.row
     session = Session(told.world, method=get_method(row["method"]))
-    answers = [m["content"] for m in row["messages"] if m["role"] == "assistant"]
+    answers = whole_answers(row["messages"])
     for index, (turn, answer) in enumerate(zip(row["turns"], answers, strict=True), start=1):
         if turn["last"] != session.last:
             raise _strange(told, f"turn {index} has another last state")
         try:
-            stood = decode_compact(answer, session.procedure)
+            stood = session.codec.decode(answer, session.procedure)
         except DecodeError as error:
             raise _strange(told, f"turn {index}: {error}") from None
         right = with_whole_cart(session, stood)

@@ -20,6 +20,7 @@ from data_gen.language.phrasebook import SPLITS, Split
 from data_gen.sources import open_source
 from haggle.core.storage import atomic_path, write_jsonl
 from haggle.dataset import iter_rows, shard_name
+from haggle.trade.methods import DEFAULT_METHOD, get_method
 
 ROW_GROUP = 250  # rows encoded at once; bounds the memory of a worker
 TICK = 25  # dialogues between two signs of progress
@@ -64,7 +65,7 @@ def plan(config: DataConfig) -> list[Shard]:
         size = config.shard
         parts = [(first, min(size, number - first), False) for first in range(0, number, size)]
         if config.corpus:
-            whole = len(_corpus(split, config.voices))
+            whole = len(_corpus(split, config.voices, config.method))
             parts += [(copy, whole, True) for copy in range(config.corpus) if whole]
         shards += [
             Shard(split, index, len(parts), first, count, corpus)
@@ -99,7 +100,7 @@ class Worker:
 
     def _rows(self, shard: Shard) -> Iterator[dict[str, Any]]:
         if shard.corpus:
-            written = _corpus(shard.split, self.job.config.voices)
+            written = _corpus(shard.split, self.job.config.voices, self.job.config.method)
             return (row | {"id": f"{row['id']}-{shard.first}"} for row in written)
         meter, journal = self._open(), unfinished(self.job.out) / shard.path(self.job.out).stem
         rows = reported_rows if self.job.config.scripted else journalled_rows
@@ -190,8 +191,10 @@ def schema() -> Any:
 
 
 @cache
-def _corpus(split: Split, voices: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
-    return tuple(corpus_rows(split, voice_files(voices)))
+def _corpus(split: Split, voices: tuple[str, ...], method: str) -> tuple[dict[str, Any], ...]:
+    """The corpus by a method; as compact answers where it has none by that method."""
+    kept = DEFAULT_METHOD if get_method(method).codec.states_totals else method
+    return tuple(corpus_rows(split, voice_files(voices), kept))
 
 
 def _numbers(shard: Shard) -> range:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from data_gen.acts import Act
 from data_gen.play import as_meant
@@ -74,9 +75,12 @@ class LlmTeacher:
 
     def follow(self, view: Session, session: Session, record: TurnRecord, note: str) -> None:
         """Show the teacher the turn that was kept; `note` is the ledger before it."""
-        own = full_json(record.response, 4 in self.method.elements)
-        answer = own if view.codec.states_totals else session.exchanges[-1].answer
-        view.record(note, view.linked_line(record.player), answer)
+        line = view.linked_line(record.player)
+        if view.codec.states_totals:
+            view.record(note, line, full_json(record.response, 4 in self.method.elements))
+        else:
+            kept = replace(session.exchanges[-1], note=note, player=line)
+            view.exchanges = (*view.exchanges, kept)
         for name in ("world", "last", "state", "cart", "sale_price", "shown", "sales", "review"):
             setattr(view, name, getattr(session, name))
 

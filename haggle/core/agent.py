@@ -1,23 +1,37 @@
-"""One turn, one function: what a model proposes, what code makes of it.
+"""One turn, one function: what a model proposes, what code makes of it, what is said about it.
 
-    prompt -> engine, in the grammar of what is legal -> decode -> rule -> apply -> check -> settle
+    prompt -> engine, in the grammar of what is legal -> decode -> rule -> apply
+           -> outcome -> engine: the spoken line -> check -> settle
 
-Data generation, evaluation, the terminal chat and every server call it, for every character.
+A model that writes its line together with its decision leaves the second engine call out. Data
+generation, evaluation, the terminal chat and every server call this, for every character.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Generic
 
+from haggle.core.codec import Field, Fields, Spoken, Value
 from haggle.core.domain import A, Domain, E, Guard, Level, O, Ruling, T
 from haggle.core.engine import Engine, Generation, GenerationRequest
-from haggle.core.json_text import DecodeError, is_strict_json
+from haggle.core.json_text import DecodeError, is_strict_json, read_object, text_of
 from haggle.core.storage import writable
 from haggle.core.turn import Turn, Usage
 
 MAX_TOKENS = 160  # the longest compact answer
+TRIES = 2  # at a spoken line, before code says one of its own
+RETRY_TEMPERATURE = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """A spoken line alone, as the object that holds it: a `haggle.core.codec.ActionSpec`."""
+
+    def tree(self) -> Value:
+        """All lines that may be said."""
+        return Fields((Field("say", Spoken()),))
 
 
 @dataclass(frozen=True)
@@ -40,23 +54,31 @@ class Agent(Generic[E, A, O, T]):
         return self.reply_batch([(episode, line)], seed=seed)[0]
 
     def reply_batch(self, pairs: Sequence[tuple[E, str]], *, seed: int = 0) -> list[T]:
-        """Answer one line in each of several independent episodes with one engine call."""
+        """Answer one line in each of several independent episodes, all of them in one engine call
+        for the decisions and one for the lines still to be said."""
         answers = self.engine.generate([self.request(e, line, seed) for e, line in pairs])
-        return [
-            self.complete(episode, line, answer)
+        moves = [
+            self.act(episode, line, answer)
             for (episode, line), answer in zip(pairs, answers, strict=True)
         ]
+        while silent := [move for move in moves if move.is_silent]:
+            lines = self.engine.generate([self.speech(move, seed) for move in silent])
+            for move, spoken in zip(silent, lines, strict=True):
+                move.say(spoken)
+        return [move.settle() for move in moves]
 
     def stream(self, episode: E, line: str, *, seed: int = 0) -> Generator[str | T]:
         """Answer one line: the model's text as it comes, then the finished turn.
 
         The pieces are unchecked text (a waiting line for people); only the finished turn counts.
         """
-        for piece in self.engine.stream(self.request(episode, line, seed)):
-            if isinstance(piece, Generation):
-                yield self.complete(episode, line, piece)
-            else:
-                yield piece
+        answer = yield from _pieces(self.engine.stream(self.request(episode, line, seed)))
+        move = self.act(episode, line, answer)
+        if move.is_silent:
+            move.say((yield from _pieces(self.engine.stream(self.speech(move, seed)))))
+        while move.is_silent:
+            move.say(self.engine.generate([self.speech(move, seed)])[0])
+        yield move.settle()
 
     def request(self, episode: E, line: str, seed: int = 0) -> GenerationRequest:
         """What the engine is asked for this line."""
@@ -68,9 +90,35 @@ class Agent(Generic[E, A, O, T]):
             seed=seed,
         )
 
+    def speech(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
+        """What the engine is asked for the line of a decided turn; a second try is sampled."""
+        return GenerationRequest(
+            messages=self.domain.observed(move.episode, move.line, move.outcome),
+            constraint=None if self.guard == "off" else Say(),
+            max_tokens=self.max_tokens,
+            temperature=RETRY_TEMPERATURE if move.tries else self.temperature,
+            seed=seed + move.tries,
+        )
+
+    def act(self, episode: E, line: str, answer: Generation) -> Move[E, A, O, T]:
+        """Apply a model's decision. The turn lacks its line where that comes after the outcome."""
+        move = Move(self.domain, episode, line, self.guard, answer)
+        move.act()
+        return move
+
     def complete(self, episode: E, line: str, answer: Generation) -> T:
-        """Turn a model's text into a finished turn and move the episode on."""
+        """Turn a model's text into a finished turn and move the episode on; a line that the text
+        does not have is said by code."""
         return complete(self.domain, episode, line, answer, self.guard)
+
+
+def _pieces(answer: Iterator[str | Generation]) -> Generator[str, None, Generation]:
+    """The pieces of an answer as they come; returns the whole of it."""
+    for piece in answer:
+        if isinstance(piece, Generation):
+            return piece
+        yield piece
+    raise RuntimeError("an engine's stream ended without its Generation")
 
 
 def complete(
@@ -80,61 +128,120 @@ def complete(
 
     An answer that cannot be used degrades to a safe one, and the world stays put.
     """
-    last = episode.last
+    move = Move(domain, episode, line, level, answer)
+    move.act()
+    return move.settle()
+
+
+@dataclass
+class Move(Generic[E, A, O, T]):
+    """A turn under way: what was decided and what came of it; its line may still be to come.
+
+    `failed` are the checks that the outcome fails, `repaired` those for which the proposal was
+    changed. `tries` counts the lines that were asked for.
+    """
+
+    domain: Domain[E, A, O, T]
+    episode: E
+    line: str
+    level: Level
+    answer: Generation
     action: A | None = None
-    ruling: Ruling[A] = Ruling(None)
-    try:
-        action = domain.decode(episode, answer.text)
-    except DecodeError:
-        outcome, repaired = domain.degraded(episode, "unreadable"), ["format"]
-        failed = domain.failures(episode, outcome)
-    else:
-        cut = answer.finish_reason == "length" and level == "state"
-        ruling, outcome, repaired, failed = _acted(domain, episode, line, action, level, cut)
-    withheld = ruling.withheld
-    turn = Turn(
-        player=writable(line),
-        raw=writable(answer.text),
-        last=last,
-        state="",
-        valid_json=is_strict_json(answer.text) and action is not None,
-        usage=Usage(
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            thought_tokens=answer.thought_tokens,
-        ),
-        latency_s=answer.latency_s,
-        failed=failed,
-        proposed_failed=repaired or failed,
-        interventions=list(outcome.interventions),
-        withheld=withheld.reason if withheld else "",
-        withheld_words=writable(withheld.words) if withheld else "",
-    )
-    turn = domain.settle(episode, line, action, ruling, outcome, turn)
-    episode.last_line = ruling.line
-    return turn
+    ruling: Ruling[A] = field(default_factory=lambda: Ruling(None))
+    repaired: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    is_silent: bool = False
+    tries: int = 0
+    lines: list[Generation] = field(default_factory=list)
+    outcome: O = field(init=False)
 
+    @property
+    def _guarded(self) -> bool:
+        return self.level in {"state", "written"}
 
-def _acted(
-    domain: Domain[E, A, O, T], episode: E, line: str, action: A, level: Level, cut: bool
-) -> tuple[Ruling[A], O, list[str], list[str]]:
-    """How the guard ruled, the outcome, the checks for which the proposal was repaired, and those
-    that the outcome fails. A line that was `cut` off is replaced."""
-    guarded = level in {"state", "written"}
-    ruling = domain.rule(episode, line, action, level) if guarded else Ruling(action)
-    repaired = list(ruling.reasons)
-    if ruling.action is None:
-        outcome = domain.degraded(episode, ruling.reasons[-1])
-        return ruling, outcome, repaired, domain.failures(episode, outcome)
-    outcome = domain.apply(episode, ruling, level)
-    if ruling.line:
-        outcome = domain.said_safely(episode, outcome, ruling.line)
-    failed = domain.failures(episode, outcome)
-    problem = ""
-    if guarded and not ruling.line:
-        problem = domain.problem(episode, outcome, action, level, failed)
-        repaired += [problem] if problem else []
-    if problem or cut:
-        outcome = domain.said_safely(episode, outcome)
-        failed = domain.failures(episode, outcome)
-    return ruling, outcome, repaired, failed
+    def act(self) -> None:
+        """Decode the decision, hold it against the rules, apply it."""
+        domain, episode = self.domain, self.episode
+        try:
+            self.action = action = domain.decode(episode, self.answer.text)
+        except DecodeError:
+            self._degrade("unreadable", "format")
+            return
+        if self._guarded:
+            self.ruling = domain.rule(episode, self.line, action, self.level)
+        else:
+            self.ruling = Ruling(action)
+        self.repaired = list(self.ruling.reasons)
+        if self.ruling.action is None:
+            self._degrade(self.ruling.reasons[-1])
+            return
+        self.outcome = domain.apply(episode, self.line, self.ruling, self.level)
+        if self.ruling.line:
+            self.outcome = domain.said_safely(episode, self.outcome, self.ruling.line)
+        elif self.level != "written" and domain.speaks_after(episode):
+            self.is_silent = True
+            return
+        self._check(self.answer.finish_reason == "length")
+
+    def _degrade(self, reason: str, check: str = "") -> None:
+        self.outcome = self.domain.degraded(self.episode, reason)
+        self.repaired += [check] if check else []
+        self.failed = self.domain.failures(self.episode, self.outcome)
+
+    def say(self, spoken: Generation) -> None:
+        """Take the model's line about the outcome. One that cannot stand is asked for once more,
+        then replaced; with the guard off every line stands."""
+        self.tries += 1
+        self.lines.append(spoken)
+        silent = self.outcome
+        try:
+            said = text_of(read_object(spoken.text), "say")
+        except DecodeError:
+            said = ""
+        self.outcome = self.domain.worded(self.episode, silent, said)
+        faults = len(self.repaired)
+        self._check(spoken.finish_reason == "length", unreadable=not said.strip())
+        self.is_silent = self._guarded and len(self.repaired) > faults and self.tries < TRIES
+        if self.is_silent:
+            self.outcome = silent
+
+    def _check(self, cut: bool, unreadable: bool = False) -> None:
+        """Hold the line against what is so; one that was `cut` off or is untrue is replaced."""
+        domain, episode, action = self.domain, self.episode, self.action
+        assert action is not None
+        self.failed = domain.failures(episode, self.outcome)
+        problem = "format" if unreadable else ""
+        if self._guarded and not self.ruling.line and not problem:
+            problem = domain.problem(episode, self.outcome, action, self.level, self.failed)
+        self.repaired += [problem] if problem else []
+        if problem or (cut and self.level == "state"):
+            self.outcome = domain.said_safely(episode, self.outcome)
+            self.failed = domain.failures(episode, self.outcome)
+
+    def settle(self) -> T:
+        """Carry the outcome over into the episode; returns the record of the turn."""
+        answers = [self.answer, *self.lines]
+        withheld = self.ruling.withheld
+        turn = Turn(
+            player=writable(self.line),
+            raw=writable("\n".join(answer.text for answer in answers)),
+            last=self.episode.last,
+            state="",
+            valid_json=self.action is not None and all(is_strict_json(a.text) for a in answers),
+            usage=Usage(
+                prompt_tokens=sum(answer.prompt_tokens for answer in answers),
+                completion_tokens=sum(answer.completion_tokens for answer in answers),
+                thought_tokens=sum(answer.thought_tokens for answer in answers),
+            ),
+            latency_s=sum(answer.latency_s for answer in answers),
+            failed=self.failed,
+            proposed_failed=self.repaired or self.failed,
+            interventions=list(self.outcome.interventions),
+            withheld=withheld.reason if withheld else "",
+            withheld_words=writable(withheld.words) if withheld else "",
+        )
+        settled = self.domain.settle(
+            self.episode, self.line, self.action, self.ruling, self.outcome, turn
+        )
+        self.episode.last_line = self.ruling.line
+        return settled

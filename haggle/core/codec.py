@@ -123,7 +123,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An object with exactly these fields, in this order. The last part is a field."""
+    """An object with exactly these fields, in this order. At least one part is a field."""
 
     parts: tuple[Part, ...]
 
@@ -174,16 +174,17 @@ def _compound_text(value: Row | Items | Either | Fields, bounded: bool) -> Node:
         entry = OneOf((_text(value.entry, bounded),), value.name)
         more = Times(joined(",", entry), 0, value.high - 1 if bounded else None)
         return joined("[", Times(Join((entry, more)), value.low, 1), "]")
-    *others, last = value.parts
-    before = [_part_text(part, bounded) for part in others]
-    assert isinstance(last, Field)
-    return joined("{", *before, to_json(last.key) + ":", _text(last.value, bounded), "}")
+    pivot = next(i for i, part in enumerate(value.parts) if isinstance(part, Field))
+    before = [_part_text(part, bounded, behind=",") for part in value.parts[:pivot]]
+    after = [_part_text(part, bounded, ahead=",") for part in value.parts[pivot + 1 :]]
+    return joined("{", *before, _part_text(value.parts[pivot], bounded), *after, "}")
 
 
-def _part_text(part: Part, bounded: bool) -> Node:
+def _part_text(part: Part, bounded: bool, ahead: str = "", behind: str = "") -> Node:
+    """A part with a comma ahead of each of its fields, or behind."""
     if isinstance(part, Field):
-        return joined(to_json(part.key) + ":", _text(part.value, bounded), ",")
-    rows = [Join(tuple(_part_text(p, bounded) for p in row)) for row in part.rows]
+        return joined(ahead, to_json(part.key) + ":", _text(part.value, bounded), behind)
+    rows = [Join(tuple(_part_text(p, bounded, ahead, behind) for p in row)) for row in part.rows]
     some = [row for row in rows if row.parts]
     body: Node = OneOf(tuple(some)) if len(some) > 1 else some[0]
     return body if len(some) == len(rows) else Times(body, 0, 1)
@@ -382,7 +383,9 @@ def _heads(spec: ActionSpec) -> tuple[str, ...]:
     tree = spec.tree()
     assert isinstance(tree, Fields)
     first = tree.parts[0]
-    assert isinstance(first, Field) and isinstance(first.value, Label)
+    assert isinstance(first, Field)
+    if not isinstance(first.value, Label):
+        return (f"{{{to_json(first.key)}:",)
     following = {row[1].key for row in _rows(tree.parts)}
     return tuple(
         f"{{{to_json(first.key)}:{to_json(label)},{to_json(key)}:"

@@ -93,8 +93,20 @@ class Domain(Protocol[E, A, O, T]):
         """Hold a proposed action against the player's line and the state of the world."""
         ...
 
-    def apply(self, episode: E, ruling: Ruling[A], level: Level) -> O:
+    def apply(self, episode: E, line: str, ruling: Ruling[A], level: Level) -> O:
         """What comes of an action that may stand."""
+        ...
+
+    def speaks_after(self, episode: E) -> bool:
+        """Whether the model says its line in a second answer, with the outcome in view."""
+        ...
+
+    def observed(self, episode: E, line: str, outcome: O) -> tuple[Message, ...]:
+        """What the model is asked for that line: all of before, its decision, the outcome."""
+        ...
+
+    def worded(self, episode: E, outcome: O, say: str) -> O:
+        """The same outcome, told in the model's line."""
         ...
 
     def degraded(self, episode: E, reason: str) -> O:

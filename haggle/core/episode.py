@@ -6,16 +6,35 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
+from haggle.core.engine import Message
 from haggle.core.procedure import Procedure
+from haggle.core.text import outcome_message, player_message
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One round as the model sees it later: state note, player's line, answer as it was written."""
+    """One round as the model sees it later: state note, player's line, answer as it was written.
+
+    Where the line was said with the outcome in view, `answer` is the decision alone, `outcome` what
+    became of it, and `said` the answer that holds the line.
+    """
 
     note: str
     player: str
     answer: str
+    outcome: str = ""
+    said: str = ""
+
+    def messages(self) -> list[Message]:
+        """The round as chat messages."""
+        asked = Message("user", player_message(self.note, self.player))
+        told = [asked, Message("assistant", self.answer)]
+        if self.said:
+            told += [
+                Message("user", outcome_message(self.outcome)),
+                Message("assistant", self.said),
+            ]
+        return told
 
 
 @dataclass
@@ -41,6 +60,8 @@ class Episode:
         """Whether the conversation is over: its state begins the dialogue anew."""
         return bool(self.state) and self.procedure.state(self.state).resets
 
-    def record(self, note: str, player: str, answer: str) -> None:
+    def record(
+        self, note: str, player: str, answer: str, outcome: str = "", said: str = ""
+    ) -> None:
         """Remember an exchange as later turns will see it."""
-        self.exchanges = (*self.exchanges, Exchange(note, player, answer))
+        self.exchanges = (*self.exchanges, Exchange(note, player, answer, outcome, said))

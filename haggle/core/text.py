@@ -62,6 +62,19 @@ def prompts(folder: Path) -> Environment:
     return Environment(loader=FileSystemLoader(folder), undefined=StrictUndefined, autoescape=False)
 
 
+OUTCOME = "outcome: "
+
+
+def outcome_message(outcome: str) -> str:
+    """A user message that tells what became of a decision."""
+    return OUTCOME + outcome
+
+
+def is_outcome(message: str) -> bool:
+    """Whether a user message tells an outcome. No player's line begins one: a note does."""
+    return message.startswith(OUTCOME)
+
+
 def player_message(note: str, line: str) -> str:
     """A user message of the compact prompts: where things stand, then the player's line."""
     return f"{note}\nplayer: {line}"

@@ -75,8 +75,7 @@ class Talk(Episode):
         """Chat messages so far, ending with `line` when one is given."""
         found = [Message("system", self._system)]
         for exchange in self.exchanges[-limit:] if limit else self.exchanges:
-            found.append(Message("user", player_message(exchange.note, exchange.player)))
-            found.append(Message("assistant", exchange.answer))
+            found += exchange.messages()
         if line is not None:
             found.append(Message("user", player_message(self.note, clean_utterance(line))))
         return tuple(found)
@@ -149,12 +148,25 @@ class Procedural:
         skips = talk.procedure.breaks_critical(talk.last, action.act)
         return Ruling(action).because("critical" if skips else "transition", None)
 
-    def apply(self, talk: Talk, ruling: Ruling[Action], level: Level) -> SopOutcome:
+    def apply(self, talk: Talk, line: str, ruling: Ruling[Action], level: Level) -> SopOutcome:
         """The step is taken as it stands."""
         assert ruling.action is not None
         told = tuple(ruling.reasons)
         outcome = SopOutcome(ruling.action, told)
         return outcome if ruling.action.say.strip() else self.said_safely(talk, outcome)
+
+    def speaks_after(self, talk: Talk) -> bool:
+        """The line comes with the step."""
+        return False
+
+    def observed(self, talk: Talk, line: str, outcome: SopOutcome) -> tuple[Message, ...]:
+        """The step as it was taken; nothing else comes of one."""
+        taken = Message("assistant", to_json(outcome.action.model_dump(exclude={"say"})))
+        return (*talk.messages(line), taken)
+
+    def worded(self, talk: Talk, outcome: SopOutcome, say: str) -> SopOutcome:
+        """The same step in another line."""
+        return replace(outcome, action=outcome.action.model_copy(update={"say": say}))
 
     def degraded(self, talk: Talk, reason: str) -> SopOutcome:
         """The last step again, or the first, in a line of code's own."""
@@ -168,8 +180,8 @@ class Procedural:
     def said_safely(self, talk: Talk, outcome: SopOutcome, line: str = "") -> SopOutcome:
         """The same step in a line of code's own."""
         said = line or talk.task.lines[outcome.action.act]
-        action = outcome.action.model_copy(update={"say": said})
-        return replace(outcome, action=action, interventions=(*outcome.interventions, "safe_line"))
+        interventions = (*outcome.interventions, "safe_line")
+        return replace(self.worded(talk, outcome, said), interventions=interventions)
 
     def problem(
         self,

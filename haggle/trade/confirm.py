@@ -6,9 +6,10 @@ import secrets
 
 from haggle.core.errors import HaggleError
 from haggle.trade.lines import lines
+from haggle.trade.outcome import remember
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import finish
-from haggle.trade.session import Session, answer_text
+from haggle.trade.session import Session
 from haggle.trade.wire import Proposal
 
 BY_HAND = "(confirms)"
@@ -43,6 +44,6 @@ def confirmed(session: Session, review_id: str) -> TurnRecord:
         state=state,
         cart=resolved.cart,
     )
-    session.remember(BY_HAND, answer_text(session, proposal, resolved.response))
+    remember(session, BY_HAND, resolved)
     session.settle(state, resolved.cart, resolved.sale_price)
     return record

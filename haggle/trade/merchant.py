@@ -14,10 +14,11 @@ from haggle.trade import checks, placeholders
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
 from haggle.trade.lines import lines
+from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
-from haggle.trade.resolve import Resolved, degraded, resolve, safe_line
-from haggle.trade.session import Session, answer_text
+from haggle.trade.resolve import Resolved, degraded, resolve, safe_line, worded
+from haggle.trade.session import Session
 from haggle.trade.wire import Proposal, StateShape, WireConstraint
 
 __all__ = [
@@ -55,7 +56,9 @@ class Trade:
         """Hold a proposal against the player's line and the ledger."""
         return StateGuard(session, line, written=level == "written").rule(proposal)
 
-    def apply(self, session: Session, ruling: domain.Ruling[Proposal], level: Level) -> Resolved:
+    def apply(
+        self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level
+    ) -> Resolved:
         """Resolve what may stand against the ledger: stock, totals, counter-offers."""
         assert ruling.action is not None
         if not isinstance(ruling, Ruling):
@@ -65,13 +68,26 @@ class Trade:
         quoted = ruling.quoted if ruling.line else ""
         return replace(resolved, interventions=(*resolved.interventions, *told), quoted=quoted)
 
+    def speaks_after(self, session: Session) -> bool:
+        """As the session's format has it."""
+        return session.codec.speaks_after
+
+    def observed(self, session: Session, line: str, resolved: Resolved) -> tuple[Message, ...]:
+        """What the model is asked for its line: the decision as it stands, and its outcome."""
+        decided = told_as(session, line, resolved).messages()[1:-1]
+        return (*session.messages(line), *decided)
+
+    def worded(self, session: Session, resolved: Resolved, say: str) -> Resolved:
+        """The same turn in the model's line."""
+        return worded(session, resolved, say)
+
     def degraded(self, session: Session, reason: str) -> Resolved:
         """The last state again, in a safe line; the ledger does not move."""
         return degraded(session, reason)
 
     def said_safely(self, session: Session, resolved: Resolved, line: str = "") -> Resolved:
         """The same turn in a line of code's own."""
-        return replace(safe_line(session, resolved, line), quoted=resolved.quoted)
+        return safe_line(session, resolved, line)
 
     def problem(
         self,
@@ -95,7 +111,8 @@ class Trade:
             and checks.says_concluded(said.npc_dialogue, lines().concluded)
         ):
             return "concluded"
-        return "repetition" if placeholders.repeated(proposed.say) else ""  # "620 for 620 gold"
+        repeated = placeholders.repeated(resolved.proposal.say)  # "620 for 620 gold"
+        return "repetition" if repeated else ""
 
     def failures(self, session: Session, resolved: Resolved) -> list[str]:
         """The checks that a turn fails; words that are the player's own are not checked."""
@@ -123,7 +140,7 @@ class Trade:
             "reported_last": proposal.last if proposal else "",
         }
         record = TurnRecord(**told, response=resolved.response, cart=resolved.cart)
-        session.remember(line, answer_text(session, resolved.proposal, resolved.response))
+        remember(session, line, resolved)
         session.settle(record.state, resolved.cart, resolved.sale_price)
         if isinstance(ruling, Ruling) and ruling.withdraws:
             session.review = None

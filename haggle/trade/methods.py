@@ -48,6 +48,13 @@ _BARE = replace(
     placeholders="every",
     source="ASTP, Listing 5, in the compact wire format",
 )
+_COMPACT = replace(
+    _BARE,
+    name="astp-compact",
+    links=True,
+    changes=True,
+    source="ASTP, Listing 5, in the compact wire format, names linked, carts as changes",
+)
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -60,12 +67,12 @@ METHODS: dict[str, Method] = {
         _ASTP,
         replace(_ASTP, name="astp-ppp", placeholders="none", source="ASTP, Listing 6"),
         _BARE,
+        _COMPACT,
         replace(
-            _BARE,
-            name="astp-compact",
-            links=True,
-            changes=True,
-            source="ASTP, Listing 5, in the compact wire format, names linked, carts as changes",
+            _COMPACT,
+            name="astp-stepwise",
+            wire="stepwise",
+            source="ASTP, Listing 5, compact; decides, sees the outcome, then speaks",
         ),
     )
 }

@@ -37,6 +37,8 @@ class Papers:
     states_totals: bool = True
     one_message: bool = True
     length: int = 4
+    speaks_after: bool = False
+    template: str = "full.jinja"
 
     def tree(self, constraint: WireConstraint) -> Value:
         """One object per state, keys in the paper's order."""

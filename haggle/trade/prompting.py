@@ -102,5 +102,5 @@ def system_text(world: World, procedure: Procedure, method: Method) -> str:
 
     World texts cannot hold chat markup (`World` refuses it), so nothing is changed here.
     """
-    template = prompts(PROMPTS).get_template(f"{method.wire}.jinja")
+    template = prompts(PROMPTS).get_template(method.codec.template)
     return template.render(_context(world, procedure, method)).strip()

@@ -10,9 +10,11 @@ from haggle.core.config import Record
 from haggle.core.errors import HaggleError, nearest
 from haggle.trade.edits import shortened
 from haggle.trade.ledger import total
+from haggle.trade.outcome import remember
 from haggle.trade.placeholders import unfill
+from haggle.trade.resolve import Resolved
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
-from haggle.trade.session import Session, answer_text
+from haggle.trade.session import Session
 from haggle.trade.wire import Bid, Proposal
 from haggle.trade.world import money
 
@@ -75,12 +77,11 @@ def replay(session: Session, exchange: PastExchange) -> None:
         bid=bid_in(exchange.player) if state.payload == "bid" else None,
     )
     proposal = shortened(session, exchange.player, proposal)
-    session.remember(
-        exchange.player, answer_text(session, proposal, _response(session, npc, names))
-    )
+    response = _response(session, npc, names)
+    shown = tuple(names.values()) if state.payload == "show" else ()
+    remember(session, exchange.player, Resolved(response, proposal, cart, price, shown))
     session.settle(npc.state, cart, price)
-    if state.payload == "show":
-        session.shown = tuple(names.values())
+    session.shown = shown or session.shown
 
 
 def bid_in(text: str) -> Bid:

@@ -159,13 +159,20 @@ def safe_line(session: Session, resolved: Resolved, line: str = "") -> Resolved:
     """The same turn, said in a line of code's own, which is known to be true: `line`, or the one
     that is safe in this state."""
     said = line or lines().safe[resolved.proposal.state]
-    proposal = replace(resolved.proposal, say=said)
+    told = replace(resolved, interventions=(*resolved.interventions, "safe_line"))
+    return worded(session, told, said)
+
+
+def worded(session: Session, resolved: Resolved, say: str) -> Resolved:
+    """The same turn, said in this line."""
+    proposal = replace(resolved.proposal, say=say)
     details = resolved.response.context_details
     shown = [session.world.by_id[line.item_id] for line in details.items] if details else []
-    return finish(
+    said = finish(
         session, proposal, resolved.cart, resolved.sale_price, shown, resolved.notes,
-        interventions=(*resolved.interventions, "safe_line"),
+        resolved.interventions,
     )  # fmt: skip
+    return replace(said, quoted=resolved.quoted)
 
 
 def degraded(session: Session, reason: str) -> Resolved:

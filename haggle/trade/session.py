@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
-from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
+from haggle.core.text import clean_utterance, player_message, prompts
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
 from haggle.trade.ledger import Cart, total
@@ -124,8 +124,7 @@ class Session(Episode):
             return Message("system", self.system), Message("user", text)
         messages = [Message("system", self.system)]
         for exchange in recent:
-            messages.append(Message("user", player_message(exchange.note, exchange.player)))
-            messages.append(Message("assistant", exchange.answer))
+            messages += exchange.messages()
         if utterance is not None:
             line = player_message(self.note, self.linked_line(utterance))
             messages.append(Message("user", line))
@@ -159,10 +158,6 @@ class Session(Episode):
         if self.cart and not (just_shown and just_shown.payload == "show"):
             return tuple(self.world.by_id[i].item_name for i in self.cart)
         return self.shown
-
-    def remember(self, utterance: str, answer: str) -> None:
-        """Remember an exchange as later turns will see it; call before `settle`."""
-        self.record(self.note, self.linked_line(utterance), neutralise_markup(answer))
 
     def settle(self, new: str, cart: Cart, sale_price: float | None) -> None:
         """Move the ledger on to state `new`; a commit turns the cart into a sale."""
@@ -220,8 +215,9 @@ def without_stock(world: World, sold: Cart) -> World:
     )
 
 
-def answer_text(session: Session, proposal: Proposal, response: MerchantResponse) -> str:
-    """An answer as later turns will see it, in the session's wire format."""
+def decision_text(session: Session, proposal: Proposal, response: MerchantResponse) -> str:
+    """An answer as later turns will see it, in the session's format: without its line where that
+    comes after the outcome."""
     if session.codec.states_totals:
         return full_json(response, with_last=4 in session.method.elements)
-    return encode_compact(proposal, session.procedure)
+    return encode_compact(proposal, session.procedure, say=not session.codec.speaks_after)

@@ -1,13 +1,14 @@
 """What a merchant may do in a turn, and the two formats it is written in.
 
 `full` is the JSON of the ASTP paper (Listing 5, `haggle.trade.papers`). `compact` is what small
-models speak: the decision first, the spoken line last, no number that code can compute. Each is a
+models speak: the decision first, the spoken line last, no number that code can compute. `stepwise`
+is the compact decision alone; the line is a second answer, once the outcome is known. Each is a
 `Codec`; nothing outside them asks which one it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
@@ -31,7 +32,7 @@ from haggle.core.json_text import DecodeError, bounded_int, read_object, text_of
 from haggle.trade.formula import FORMULA, Formula
 from haggle.trade.procedure import Payload, Procedure
 
-WireName = Literal["compact", "full"]
+WireName = Literal["compact", "stepwise", "full"]
 Share = Literal["all", "half"]
 Quantity = int | Share
 Step = int | str  # what becomes of a line: a number, "+3", "-3", "+2*3", "x2", "all", "half"
@@ -128,7 +129,8 @@ class Codec(Protocol):
 
     `states_totals`: the model itself writes items, totals and prices. `one_message`: the whole
     dialogue is told to it in one message, with the stock as it is now. `length`: how many times as
-    long as a compact answer one may be.
+    long as a compact answer one may be. `speaks_after`: the line is an answer of its own, with the
+    outcome in view. `template`: the file of the system message.
     """
 
     @property
@@ -139,6 +141,12 @@ class Codec(Protocol):
 
     @property
     def length(self) -> int: ...
+
+    @property
+    def speaks_after(self) -> bool: ...
+
+    @property
+    def template(self) -> str: ...
 
     def tree(self, constraint: WireConstraint) -> Value:
         """The answers that a constraint allows."""
@@ -153,6 +161,8 @@ def codec(wire: WireName) -> Codec:
     """The format called `wire`."""
     if wire == "compact":
         return Compact()
+    if wire == "stepwise":
+        return Compact(speaks_after=True, template="stepwise.jinja")
     from haggle.trade.papers import Papers
 
     return Papers()
@@ -160,11 +170,14 @@ def codec(wire: WireName) -> Codec:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """The compact format: keys in the order last, state, payload, say."""
+    """The compact format: keys in the order last, state, payload, say. A line that comes after the
+    outcome is an object of its own, on a line of its own where both are one text."""
 
     states_totals: bool = False
     one_message: bool = False
     length: int = 1
+    speaks_after: bool = False
+    template: str = "compact.jinja"
 
     def tree(self, constraint: WireConstraint) -> Value:
         """The answers that a constraint allows."""
@@ -174,11 +187,14 @@ class Compact:
             for shape in constraint.states
         )
         last = Field("last", Label(constraint.last))
-        return Fields((last, Choice(answers), Field("say", Spoken())))
+        say = () if self.speaks_after else (Field("say", Spoken()),)
+        return Fields((last, Choice(answers), *say))
 
     def decode(self, text: str, procedure: Procedure) -> Proposal:
         """Decode a compact answer."""
-        return decode_compact(text, procedure)
+        decision, _, said = text.partition("\n") if self.speaks_after else (text, "", "")
+        proposal = decode_compact(decision, procedure)
+        return replace(proposal, say=text_of(read_object(said), "say")) if said else proposal
 
 
 def _payload(shape: StateShape, names: tuple[str, ...]) -> tuple[Part, ...]:
@@ -202,8 +218,8 @@ def _lines(names: tuple[str, ...], of: Value, rule: str) -> Items:
     return Items(Row((name, of)), 0, MAX_LINES, rule)
 
 
-def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
-    """The compact text of a proposal; keys in the order last, state, payload, say."""
+def encode_compact(proposal: Proposal, procedure: Procedure, *, say: bool = True) -> str:
+    """The compact text of a proposal; keys in the order last, state, payload, and `say`."""
     record: dict[str, Any] = {"last": proposal.last, "state": proposal.state}
     payload = procedure.state(proposal.state).payload
     if payload == "show":
@@ -214,7 +230,8 @@ def encode_compact(proposal: Proposal, procedure: Procedure) -> str:
         record["cart"] = [_told(line) for line in proposal.cart or ()]
     if payload == "bid":
         record["bid"] = proposal.bid
-    record["say"] = proposal.say
+    if say:
+        record["say"] = proposal.say
     return to_json(record)
 
 
@@ -241,7 +258,8 @@ def quantity(value: Any) -> Quantity:
 
 
 def decode_compact(text: str, procedure: Procedure) -> Proposal:
-    """Decode a compact answer. Raises DecodeError saying what is wrong with it."""
+    """Decode a compact answer, with its line or without. Raises DecodeError saying what is wrong
+    with it."""
     data = read_object(text)
     unknown = set(data) - {"last", "state", "cart", "change", "bid", "show", "say"}
     if unknown:
@@ -263,7 +281,9 @@ def decode_compact(text: str, procedure: Procedure) -> Proposal:
             raise DecodeError("field 'show' must list item names")
     if state.payload == "bid":
         fields["bid"] = _bid(data.get("bid"))
-    return Proposal(last=text_of(data, "last", ""), state=name, say=text_of(data, "say"), **fields)
+    return Proposal(
+        last=text_of(data, "last", ""), state=name, say=text_of(data, "say", ""), **fields
+    )
 
 
 def _list(data: dict[str, Any], state: str, key: str) -> list[Any]:

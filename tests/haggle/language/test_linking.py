@@ -374,7 +374,7 @@ def test_nothing_typed_can_pose_as_a_mark():
 
 def test_later_turns_see_the_marks_that_the_turn_saw():
     session = Session(WORLD)
-    session.remember("a potion", "{}")
+    session.record(session.note, session.linked_line("a potion"), "{}")
     session.settle("OFFER_SELL", {"mana": 1}, 60)
     first = session.messages("another potion")
     assert first[1].content.endswith("player: a potion {Healing Potion / Mana Potion}")
