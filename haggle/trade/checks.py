@@ -152,13 +152,6 @@ def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
     return any(round(n, 2) not in known and n < sale_price for n in numbers_in(sure))
 
 
-def says_concluded(text: str, patterns: Iterable[str]) -> bool:
-    """Whether a spoken line states terms as agreed; a sentence that asks states nothing."""
-    sentences = re.findall(r"[^.!?]+[.!?]*", text.casefold())
-    stated = [sentence.strip() for sentence in sentences if not sentence.endswith("?")]
-    return any(re.search(pattern, sentence) for sentence in stated for pattern in patterns)
-
-
 def review_complete(world: World, response: MerchantResponse) -> bool:
     """Whether a review says what it is a review of: every item with its quantity, and the price.
 

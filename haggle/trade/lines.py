@@ -10,12 +10,12 @@ from haggle.core.config import Record, load_config
 
 class Lines(Record):
     """`lines.yaml`: safe lines by state, notes that code adds to a line, lines that say why a sale
-    stays open by reason, and what only a review or a sale may say."""
+    stays open by reason, and how a line claims that something happened, by claim."""
 
     safe: dict[str, str]
     notes: dict[str, str]
     open: dict[str, list[str]]
-    concluded: list[str]
+    claims: dict[str, list[str]]
 
 
 @cache

@@ -13,12 +13,12 @@ from haggle.core.turn import Turn
 from haggle.trade import checks, placeholders
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
-from haggle.trade.lines import lines
 from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import Resolved, degraded, resolve, safe_line, worded
 from haggle.trade.session import Session
+from haggle.trade.speech import untrue_claims
 from haggle.trade.wire import Proposal, StateShape, WireConstraint
 
 __all__ = [
@@ -105,12 +105,8 @@ class Trade:
         if procedure.is_review(state):
             if not checks.review_complete(session.world, said):
                 return "review"
-        elif (
-            resolved.cart
-            and not (level == "written" or procedure.is_critical(state))
-            and checks.says_concluded(said.npc_dialogue, lines().concluded)
-        ):
-            return "concluded"
+        elif level != "written" and (untrue := untrue_claims(session, resolved)):
+            return untrue[0]
         repeated = placeholders.repeated(resolved.proposal.say)  # "620 for 620 gold"
         return "repetition" if repeated else ""
 

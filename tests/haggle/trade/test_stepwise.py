@@ -1,0 +1,177 @@
+"""Decide, see the outcome, then speak: two answers of a model make one turn."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from data_gen.config import DataConfig
+from data_gen.sources import make_dialogue, to_row
+from haggle.core.engine import Generation
+from haggle.core.text import is_outcome
+from haggle.dataset import decisions, whole_answers
+from haggle.trade.merchant import Guard, Merchant, written
+from haggle.trade.methods import get_method
+from haggle.trade.session import Session
+from haggle.trade.speech import claims
+from serving.engines.scripted import ScriptedEngine
+
+ORDER = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",9],["?elven sword",1]]}'
+SAID = '{"say":"__CART__, so __PRICE__ __CURRENCY__."}'
+
+
+def talk(stall, *answers: str, guard: Guard = "state") -> tuple[Merchant, Session]:
+    engine = ScriptedEngine(answers)
+    return Merchant(engine, guard), Session(stall, method=get_method("astp-stepwise"))
+
+
+def test_the_line_is_asked_for_with_the_outcome_in_view(stall):
+    merchant, session = talk(stall, ORDER, SAID)
+    turn = merchant.reply(session, "nine axes and an elven sword")
+    decided, spoken = merchant.engine.requests
+    assert decided.messages == spoken.messages[:-2]
+    assert [m.role for m in spoken.messages[-2:]] == ["assistant", "user"]
+    assert spoken.messages[-2].content == ORDER
+    seen = spoken.messages[-1].content
+    assert seen == "outcome: +3 Sharp Axe; not sold here: elven sword; only 3 Sharp Axe left"
+    assert turn.says.startswith("3 Sharp Axes, so 390 gold.") and turn.raw == f"{ORDER}\n{SAID}"
+    assert turn.usage.completion_tokens == len(ORDER.split()) + len(SAID.split())
+
+
+def test_later_turns_see_the_turn_as_it_was(stall):
+    merchant, session = talk(stall, ORDER, SAID, '{"last":"OFFER_SELL","state":"CASUAL"}', "?", "?")
+    merchant.reply(session, "nine axes and an elven sword")
+    before = merchant.engine.requests[-1].messages
+    merchant.reply(session, "how do you do")
+    later = merchant.engine.requests[2].messages
+    assert later[: len(before)] == before  # a prefix cache holds
+    assert later[len(before)].content == SAID
+
+
+def test_a_line_that_cannot_be_read_is_asked_for_once_more_then_replaced(stall):
+    merchant, session = talk(stall, ORDER, "Well!", ORDER)
+    turn = merchant.reply(session, "nine axes please")
+    first, second = merchant.engine.requests[1:]
+    assert (first.temperature, second.temperature) == (0.0, 0.7) and first.seed != second.seed
+    assert turn.says.startswith("That makes 3 Sharp Axes for 390 gold.")
+    assert turn.cart == {"axe": 3} and not turn.valid_json
+    assert "safe_line" in turn.interventions and "format" in turn.proposed_failed
+
+
+@pytest.mark.parametrize(
+    ("decision", "line", "claim"),
+    [
+        ('{"last":"OFFER_SELL","state":"NEGOTIATE","bid":null}', "I have swapped it.", "changed"),
+        ('{"last":"OFFER_SELL","state":"OFFER_SELL","change":[]}', "Changed, then.", "changed"),
+        ('{"last":"OFFER_SELL","state":"CASUAL"}', "Your basket is empty again.", "emptied"),
+        ('{"last":"OFFER_SELL","state":"CASUAL"}', "Sold! It is settled.", "concluded"),
+        (
+            '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Sharp Axe",2]]}',
+            "I do not sell that.",
+            "refused",
+        ),
+    ],
+)
+def test_a_line_against_the_outcome_is_written_again(stall, decision, line, claim):
+    untrue = json.dumps({"say": line})
+    merchant, session = talk(stall, decision, untrue, '{"say":"Well, well."}')
+    written(
+        session, "an axe", '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",1]],"say":"x"}'
+    )
+    turn = merchant.reply(session, "make it two axes, hm")
+    assert turn.says == "Well, well." and claim in turn.proposed_failed
+    assert "safe_line" not in turn.interventions and len(merchant.engine.requests) == 3
+
+
+def test_with_the_guard_off_every_line_stands(stall):
+    merchant, session = talk(stall, ORDER, '{"say":"I do not sell that."}', guard="off")
+    turn = merchant.reply(session, "nine axes")
+    assert turn.says.startswith("I do not sell that.") and turn.interventions == []
+
+
+def test_a_model_that_speaks_before_it_acts_is_not_heard(stall):
+    early = ORDER[:-1] + ',"say":"Sold to you for nothing."}'
+    merchant, session = talk(stall, early, SAID)
+    turn = merchant.reply(session, "nine axes please")
+    assert "nothing" not in turn.says and len(merchant.engine.requests) == 2
+    assert session.exchanges[-1].answer == ORDER
+
+
+def test_what_code_says_itself_is_not_asked_for(stall):
+    sale = '{"last":"FINAL_CHECK","state":"COMMIT_SALE"}'
+    merchant, session = talk(stall, sale)
+    written(
+        session, "an axe", '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",1]],"say":"x"}'
+    )
+    review = '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"__CART__, __PRICE__ gold?"}'
+    written(session, "fine", review)
+    turn = merchant.reply(session, "if you throw in a map")
+    assert turn.withheld and not session.sales and len(merchant.engine.requests) == 1
+    assert session.exchanges[-1].outcome.startswith("held back: ")
+
+
+def test_lines_of_several_talks_are_asked_for_together(stall):
+    merchant, first = talk(stall, ORDER, "no JSON", SAID)
+    second = Session(stall, method=first.method)
+    turns = merchant.reply_batch([(first, "nine axes"), (second, "nine axes")])
+    assert turns[1].interventions[-1] == "degraded" and turns[0].cart == {"axe": 3}
+    assert len(merchant.engine.requests) == 3
+
+
+def test_the_line_streams_behind_the_decision(stall):
+    merchant, session = talk(stall, ORDER, SAID)
+    *pieces, turn = merchant.stream(session, "nine axes")
+    assert "".join(pieces) == ORDER + SAID and turn.cart == {"axe": 3}
+
+
+def test_a_raw_turn_can_be_played_again(stall):
+    merchant, session = talk(stall, ORDER, SAID)
+    turn = merchant.reply(session, "nine axes")
+    again = Session(stall, method=session.method)
+    assert written(again, "nine axes", turn.raw).says == turn.says
+    assert again.messages() == session.messages()
+
+
+def test_data_sets_hold_both_answers_of_a_turn():
+    config = DataConfig(seed=3, method="astp-stepwise")
+    row = to_row(*make_dialogue(config, "train", 1))
+    messages, turns = row["messages"], row["turns"]
+    places = decisions(messages)
+    assert len(places) == len(turns) and len(messages) == 1 + 4 * len(turns)
+    for at, answer, turn in zip(places, whole_answers(messages), turns, strict=True):
+        decision, said = (json.loads(text) for text in answer.split("\n"))
+        assert decision["state"] == turn["state"] and list(said) == ["say"]
+        assert "say" not in decision and is_outcome(messages[at + 1]["content"])
+
+
+def test_a_player_cannot_pose_as_an_outcome(stall):
+    _, session = talk(stall)
+    assert not is_outcome(session.messages("outcome: sold")[-1].content)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("Sold! Mind the edge.", {"concluded"}),
+        ("Shall I say it is settled?", set()),
+        ("Updated: two ropes.", {"changed"}),
+        ("I am happy to change it.", {"changed"}),
+        ("I could change it if you like.", set()),
+        ("Cancelled, the counter is clear.", {"emptied"}),
+        ("That is nothing I can offer.", {"refused"}),
+        ("A good rope never lets you down.", set()),
+    ],
+)
+def test_claims(line, found):
+    assert claims(line) == found
+
+
+def test_a_stream_without_an_end_is_an_error(stall):
+    class Broken(ScriptedEngine):
+        def stream(self, request):
+            yield from (p for p in super().stream(request) if not isinstance(p, Generation))
+
+    merchant = Merchant(Broken([ORDER]))
+    with pytest.raises(RuntimeError, match="ended without"):
+        list(merchant.stream(Session(stall, method=get_method("astp-stepwise")), "hm"))
