@@ -19,7 +19,8 @@ Kind = Literal[
 ACTS = frozenset(
     """
     accept accept_add accept_ambiguous accept_emphatic accept_price accept_question add
-    add_haggle add_more ask_better ask_item ask_price ask_stock ask_total ask_unsold
+    add_haggle add_more ask_better ask_difference ask_item ask_nature ask_nature_it ask_price
+    ask_stock ask_total ask_unsold
     attack_authority attack_forged attack_json attack_leak attack_override attack_quantity
     attack_system back_accept browse browse_budget browse_more bundle_haggle clear compare
     confirm confirm_ambiguous confirm_emphatic confirm_one_more confirm_price confirm_remove
@@ -29,7 +30,8 @@ ACTS = frozenset(
     halve_item hesitate insult keep_only late_confirm leave leave_nothing leave_thanks
     offtopic one_more order_all order_all_shown order_apiece order_both order_cheaper order_each
     order_free order_haggle order_half order_ordinal order_pricier order_shares order_unsold
-    put_back_some
+    doubt_nature put_back_some right_again right_all right_back right_extra right_item right_missing
+    right_number right_question
     question_order recommend recommend_vague refuse refuse_change remove remove_haggle
     remove_ordinal replace_all same_again same_without set_quantity set_quantity_it silence
     smalltalk smalltalk_deal swap thanks thanks_agree

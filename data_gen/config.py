@@ -32,10 +32,11 @@ class DataConfig(Record):
     dialogue's own, or one for both splits, which tells new phrases from new goods, `drills` the
     share of dialogues whose player cannot stop changing the cart: exercises in what is hardest,
     many orders to a price list; `doubts` the share whose player hesitates, asks, digresses and
-    tries tricks before it buys. `character` is the merchant, or another one by name or task file:
-    it has simulated users of its own, and takes no other setting but numbers and seed. With a
-    `teacher` a model answers, or rephrases, in place of the
-    oracle; with a `player` a model shops.
+    tries tricks before it buys; `questions` the share whose player asks what goods are like;
+    `slips` the share of turns that the merchant gets wrong on purpose, for the player to put right
+    (not learned from). `character` is the merchant, or another one by name or task file: it has
+    simulated users of its own, and takes no other setting but numbers and seed. With a `teacher` a
+    model answers, or rephrases, in place of the oracle; with a `player` a model shops.
     """
 
     train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
@@ -52,6 +53,8 @@ class DataConfig(Record):
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4
     drills: Annotated[float, Field(ge=0, le=1)] = 0.0
     doubts: Annotated[float, Field(ge=0, le=1)] = 0.0
+    questions: Annotated[float, Field(ge=0, le=1)] = 0.0
+    slips: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     character: str = MERCHANT
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
@@ -87,9 +90,10 @@ def check(config: DataConfig) -> None:
             where="voices",
             hint="set corpus: 1, or leave voices out",
         )
-    if config.drills + config.doubts > 1:
+    if config.drills + config.doubts + config.questions > 1:
         raise HaggleError(
-            f"drills {config.drills:g} and doubts {config.doubts:g} are more than every dialogue",
+            f"drills {config.drills:g}, doubts {config.doubts:g} and questions "
+            f"{config.questions:g} are more than every dialogue",
             hint="they are shares: together at most 1",
         )
     least, most = config.items

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, InstanceOf
 
 from data_gen.language.phrasebook import Split
+from data_gen.sources import row_messages
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.json_text import to_json
@@ -46,16 +46,23 @@ def _formula(value: Any) -> Any:
 Wanted = Annotated[InstanceOf[Formula] | Quantity, BeforeValidator(_formula)]
 
 
-class CorpusTurn(Record):
-    """One round. `cart` is what was asked for in full (`?words` for what is not listed; a number
-    that the player leaves to be worked out as a formula)."""
+class CorpusAnswer(Record):
+    """What a merchant does. `cart` is what was asked for in full (`?words` for what is not listed;
+    a number that the player leaves to be worked out as a formula)."""
 
-    player: str
     state: str
     say: str
     cart: dict[str, Wanted] | None = None
     show: list[str] | None = None
     bid: Bid = None
+
+
+class CorpusTurn(CorpusAnswer):
+    """One round. `did` is what the merchant did instead of the right answer: the dialogue goes on
+    from it."""
+
+    player: str
+    did: CorpusAnswer | None = None
 
 
 class CorpusDialogue(Record):
@@ -96,8 +103,9 @@ def _rows(path: Path, method: str, _changed_ns: int) -> tuple[dict[str, Any], ..
     """All rows of a file as it is since then; playing the whole corpus takes half a minute."""
     loaded = load_config(path, CorpusFile)
     return tuple(
-        _row(path, loaded.voice, number, dialogue, method)
+        row
         for number, dialogue in enumerate(loaded.dialogues, start=1)
+        for row in _dialogue_rows(path, loaded.voice, number, dialogue, method)
     )
 
 
@@ -115,9 +123,11 @@ def voice_files(voices: Iterable[str]) -> list[Path] | None:
     return [files[voice] for voice in sorted(set(voices))] or None
 
 
-def _row(
+def _dialogue_rows(
     path: Path, voice: str, number: int, dialogue: CorpusDialogue, method: str = DEFAULT_METHOD
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
+    """The dialogue as it went, without what the merchant got wrong; then each of those turns again,
+    with its right answer, which alone is learned."""
     where = f"{path.name}: dialogue {number}"
     worlds = corpus_worlds()
     if dialogue.world not in worlds:
@@ -125,20 +135,7 @@ def _row(
             f"unknown world {dialogue.world!r}", where=where, hint=nearest(dialogue.world, worlds)
         )
     session = Session(worlds[dialogue.world], method=get_method(method))
-    turns = []
-    for index, turn in enumerate(dialogue.turns, start=1):
-        record = _play(session, turn, f"{where}, turn {index}")
-        turns.append(
-            {
-                "player": turn.player,
-                "act": None,
-                "last": record.last,
-                "state": record.state,
-                "cart": to_json(record.cart),
-                "npc_dialogue": record.response.npc_dialogue,
-            }
-        )
-    return {
+    row = {
         "schema_version": SCHEMA_VERSION,
         "id": f"corpus-{voice}-{number:03d}",
         "seed": number,
@@ -147,12 +144,38 @@ def _row(
         "method": method,
         "player": f"corpus-{voice}",
         "teacher": "corpus",
-        "messages": [asdict(message) for message in session.messages(limit=None)],
-        "turns": turns,
+    }
+    turns, unlearned, righted = [], set(), []
+    for index, turn in enumerate(dialogue.turns):
+        at = f"{where}, turn {index + 1}"
+        twin = session.branch() if turn.did else session
+        record = _play(twin, turn.player, turn, at)
+        if turn.did:
+            messages = row_messages(twin, set(range(index)))
+            name = f"{row['id']}/{index + 1}"
+            righted.append({**row, "id": name, "messages": messages, "turns": [_labels(record)]})
+            unlearned.add(index)
+            _play(session, turn.player, turn.did, f"{at}, did")
+        else:
+            turns.append(_labels(record))
+    if turns:
+        yield {**row, "messages": row_messages(session, unlearned), "turns": turns}
+    yield from righted
+
+
+def _labels(record: TurnRecord) -> dict[str, Any]:
+    """A turn as a row has it."""
+    return {
+        "player": record.player,
+        "act": None,
+        "last": record.last,
+        "state": record.state,
+        "cart": to_json(record.cart),
+        "npc_dialogue": record.response.npc_dialogue,
     }
 
 
-def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
+def _play(session: Session, player: str, turn: CorpusAnswer, where: str) -> TurnRecord:
     """One labelled turn through the real turn function; anything it objects to is an error."""
     _check_fields(session, turn, where)
     _check_names(session, turn, where)
@@ -164,8 +187,8 @@ def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
         show=tuple(turn.show) if turn.show is not None else None,
         bid=turn.bid,
     )
-    raw = encode_compact(shortened(session, turn.player, proposal), session.procedure)
-    record = written(session, turn.player, raw)
+    raw = encode_compact(shortened(session, player, proposal), session.procedure)
+    record = written(session, player, raw)
     if record.failed or record.interventions or record.proposed_failed:
         raise HaggleError(
             f"fails {record.failed or record.proposed_failed or record.interventions}: {raw}",
@@ -176,7 +199,7 @@ def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
     return record
 
 
-def _check_fields(session: Session, turn: CorpusTurn, where: str) -> None:
+def _check_fields(session: Session, turn: CorpusAnswer, where: str) -> None:
     """Raise HaggleError for fields that the state does not have."""
     procedure = session.procedure
     if turn.state not in procedure.states:
@@ -200,7 +223,7 @@ def _check_fields(session: Session, turn: CorpusTurn, where: str) -> None:
         raise HaggleError("a cart goes with OFFER_SELL, or {} with CASUAL", where=where)
 
 
-def _check_names(session: Session, turn: CorpusTurn, where: str) -> None:
+def _check_names(session: Session, turn: CorpusAnswer, where: str) -> None:
     """Raise HaggleError for goods that the shop does not have by that name."""
     for name in turn.cart or {}:
         item = session.world.find(name)
@@ -231,7 +254,8 @@ def main() -> None:
         turns = 0
         for number, dialogue in enumerate(loaded.dialogues, start=1):
             try:
-                turns += len(_row(path, loaded.voice, number, dialogue)["turns"])
+                rows = _dialogue_rows(path, loaded.voice, number, dialogue)
+                turns += sum(len(row["turns"]) for row in rows)
             except HaggleError as error:
                 problems += 1
                 print(error)

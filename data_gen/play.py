@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from data_gen.acts import Act
 from data_gen.language.phrasebook import Split
+from data_gen.players.righting import Slip
 from data_gen.players.scripted import Drill, ScriptedPlayer, sample_profile
+from data_gen.players.speaker import cart_lines
+from data_gen.slips import slip
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
 from haggle.core.domain import Level
-from haggle.core.engine import Message
 from haggle.trade.edits import carried_out, shortened
 from haggle.trade.merchant import written
 from haggle.trade.methods import Method
@@ -23,14 +25,20 @@ from haggle.trade.wire import Proposal, encode_compact
 
 @dataclass
 class Play:
-    """One dialogue under way: who plays, the session, what the oracle would have answered."""
+    """One dialogue under way: who plays, the session, what the oracle would have answered.
+
+    `slips` is the share of the oracle's answers that are wrong on purpose; `unlearned` has the
+    numbers of those exchanges, which leave no turn.
+    """
 
     id: str
     seed: int
     session: Session
     player: ScriptedPlayer
     oracle_rng: random.Random
+    slips: float = 0.0
     turns: list[PlayedTurn] = field(default_factory=list)
+    unlearned: set[int] = field(default_factory=set)
     _pending: tuple[str, Act, Proposal] | None = None
 
     def next_line(self) -> str | None:
@@ -68,9 +76,22 @@ class Play:
         self.turns.append(PlayedTurn.of(record, truth))
         self._pending = None
 
-    def all_messages(self) -> tuple[Message, ...]:
-        """Every message of the dialogue so far, for training on it whole."""
-        return self.session.messages(limit=None)
+    def slip(self, text: str, goal: Resolved) -> Proposal | None:
+        """A wrong answer to the pending line, by chance; the player then puts it right."""
+        if not self.slips or self.oracle_rng.random() >= self.slips:
+            return None
+        manner = self.player.shop.manner
+        return slip(self.session, text, self.act, self.oracle, goal, self.oracle_rng, manner)
+
+    def go_wrong(self, text: str, wrong: Proposal, goal: Resolved) -> None:
+        """Answer the pending line wrongly."""
+        session = self.session
+        by_id, before = session.world.by_id, dict(cart_lines(session))
+        wanted = {by_id[i].item_name: n for i, n in goal.cart.items()}
+        self.player.slip = Slip(self.act, text, before, wanted)
+        self.unlearned.add(len(session.exchanges))
+        written(session, text, encode_compact(wrong, session.procedure))
+        self._pending = None
 
     def dialogue(self, engine: str, guard: Level) -> Dialogue:
         """The finished dialogue as a record, with who answered."""
@@ -96,6 +117,7 @@ def start_play(
     prefix: str = "",
     noise: float = 0.0,
     drill: Drill | None = None,
+    slips: float = 0.0,
 ) -> Play:
     """A dialogue whose player is fixed by the seed (as the papers fix the first utterance)."""
     rng = random.Random(f"{scenario}/{seed}/{split}")
@@ -107,6 +129,7 @@ def start_play(
         session=Session(shop.world, method=method),
         player=player,
         oracle_rng=random.Random(f"oracle/{scenario}/{seed}/{split}"),
+        slips=slips,
     )
 
 
@@ -114,6 +137,9 @@ def play_oracle(play: Play) -> Dialogue:
     """Play a dialogue to its end with the oracle as the merchant."""
     while (text := play.next_line()) is not None:
         goal = play.goal()
+        if wrong := play.slip(text, goal):
+            play.go_wrong(text, wrong, goal)
+            continue
         proposal = as_meant(play.session, text, play.oracle, play.act)
         answer = encode_compact(proposal, play.session.procedure)
         play.add(written(play.session, text, answer), goal)

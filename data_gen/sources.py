@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from data_gen.config import MERCHANT, DataConfig
@@ -20,6 +21,7 @@ from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, PlayedTurn, Truth
+from haggle.trade.session import Session
 
 ORACLE = "oracle"
 DRAWS = 5  # of one dialogue, before the generator is taken to be broken
@@ -119,18 +121,21 @@ def start_dialogue(config: DataConfig, split: Split, index: int, attempt: int = 
     shop = sample_shop(rng, genres, config.items, config.invented)
     scenario = SCENARIOS[1] if rng.random() < config.recommendation else SCENARIOS[0]
     seed = rng.randrange(2**31)
-    drill = _drill(config, rng) if config.drills or config.doubts else None
+    drill = _drill(config, rng) if config.drills or config.doubts or config.questions else None
     prefix = f"{split}-{index}-"
     return start_play(
-        shop, scenario, seed, split, get_method(config.method), prefix, config.noise, drill
-    )
+        shop, scenario, seed, split, get_method(config.method), prefix, config.noise, drill,
+        config.slips,
+    )  # fmt: skip
 
 
 def _drill(config: DataConfig, rng: random.Random) -> Drill | None:
     roll = rng.random()
     if roll < config.drills:
         return "carts"
-    return "doubts" if roll < config.drills + config.doubts else None
+    if roll < config.drills + config.doubts:
+        return "doubts"
+    return "questions" if roll < config.drills + config.doubts + config.questions else None
 
 
 def dialogue_number(identifier: str, split: Split, where: str) -> int:
@@ -140,6 +145,19 @@ def dialogue_number(identifier: str, split: Split, where: str) -> int:
     if head != split or not number.isdigit():
         raise HaggleError(f"{identifier!r} is no id of a {split} dialogue", where=where)
     return int(number)
+
+
+def row_messages(session: Session, unlearned: Collection[int] = ()) -> list[dict[str, Any]]:
+    """The whole dialogue as a row has it; answers of the exchanges `unlearned` have weight 0."""
+    found: list[dict[str, Any]] = [asdict(m) for m in session.messages(limit=None)]
+    at = 1
+    for number, exchange in enumerate(session.exchanges if unlearned else ()):
+        length = len(exchange.messages())
+        for message in found[at : at + length] if number in unlearned else ():
+            if message["role"] == "assistant":
+                message["weight"] = 0
+        at += length
+    return found
 
 
 def to_row(play: Play, dialogue: Dialogue, teacher: str = ORACLE) -> dict[str, Any]:
@@ -153,7 +171,7 @@ def to_row(play: Play, dialogue: Dialogue, teacher: str = ORACLE) -> dict[str, A
         "method": dialogue.method,
         "player": dialogue.player,
         "teacher": teacher,
-        "messages": [{"role": m.role, "content": m.content} for m in play.all_messages()],
+        "messages": row_messages(play.session, play.unlearned),
         "turns": [
             {
                 "player": turn.player,

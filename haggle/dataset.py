@@ -2,7 +2,8 @@
 
 A data set is a directory of shards `train-00000-of-00040.parquet` (or `.jsonl`), as `haggle
 generate` writes them, or with one `train.parquet` or `train.jsonl`; or it is one such file. A row
-is a whole dialogue: chat `messages` and the labels of its `turns`.
+is a whole dialogue: chat `messages` and the labels of its `turns`. A message of weight 0 is not to
+be learned from, and has no turn.
 """
 
 from __future__ import annotations
@@ -24,19 +25,21 @@ BATCH = 256  # rows of a Parquet file decoded at once
 _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d{5,})-of-(?P<of>\d{5,})")
 
 
-def decisions(messages: Sequence[Mapping[str, str]]) -> list[int]:
-    """The places of the answers to a player's lines among chat messages; a line that was said with
-    the outcome in view is none."""
+def decisions(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The places of the answers to a player's lines among chat messages. A line that was said with
+    the outcome in view is none, nor is an answer of weight 0: it was wrong, and is there because
+    the dialogue goes on from it."""
     return [
         at
         for at in range(1, len(messages))
         if messages[at]["role"] == "assistant"
+        and messages[at].get("weight", 1)
         and messages[at - 1]["role"] == "user"
         and not is_outcome(messages[at - 1]["content"])
     ]
 
 
-def whole_answers(messages: Sequence[Mapping[str, str]]) -> list[str]:
+def whole_answers(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """The answers to a player's lines; a line that was said later is a second line of text."""
     found = []
     for at in decisions(messages):
@@ -209,9 +212,17 @@ def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[st
     try:
         with opened:
             for batch in opened.iter_batches(batch_size=BATCH, columns=wanted):
-                yield from batch.to_pylist()
+                yield from map(_without_nulls, batch.to_pylist())
     except (pa.ArrowInvalid, OSError) as error:
         raise _torn(file, error) from None
+
+
+def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose messages have no empty `weight`, as JSON Lines have none."""
+    for message in row.get("messages") or ():
+        if message.get("weight", 0) is None:
+            del message["weight"]
+    return row
 
 
 def _jsonl_rows(file: Path, columns: Sequence[str] | None) -> Iterator[Any]:

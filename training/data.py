@@ -139,7 +139,9 @@ def messages_in(row: dict[str, Any], name: str, where: str) -> Messages:
             )
         if not isinstance(message.get("content"), str):
             raise HaggleError(f"{name}[{index}].content is not a text", where=where)
-    return [{"role": m["role"], "content": m["content"]} for m in messages]
+        if message.get("weight", 1) not in (0, 1):
+            raise HaggleError(f"{name}[{index}].weight is neither 0 nor 1", where=where)
+    return [{key: m[key] for key in ("role", "content", "weight") if key in m} for m in messages]
 
 
 def tokenize(
@@ -150,7 +152,8 @@ def tokenize(
     overlong: Overlong = "cut",
     spoken_weight: float = 1.0,
 ) -> Tokenized[Example]:
-    """Tokenize whole dialogues; each answer and its end of turn carry weight, all else none.
+    """Tokenize whole dialogues; each answer and its end of turn carry weight, all else none, nor do
+    answers whose message has the weight 0.
 
     A dialogue above `max_length` tokens is cut behind its last answer that fits, or dropped.
     `spoken_weight` is the weight of the spoken line's tokens (the decision has 1).
@@ -160,13 +163,15 @@ def tokenize(
     digest = hashlib.sha256()
     for messages in dialogues:
         ids, mask = encode(messages, tokenizer, template)
+        whole = list(mask)
+        _leave_out(mask, messages)
         if len(ids) > max_length:
-            keep = _last_whole_turn(mask, max_length) if overlong == "cut" else 0
-            if keep == 0:
-                dropped += 1
-                continue
-            cut += 1
+            keep = _last_whole_turn(whole, max_length) if overlong == "cut" else 0
+            cut += bool(keep)
             ids, mask = ids[:keep], mask[:keep]
+        if not any(mask):
+            dropped += 1
+            continue
         weights = [float(bit) for bit in mask]
         if spoken_weight != 1.0:
             _weigh_spoken(ids, weights, tokenizer, spoken_weight)
@@ -177,6 +182,18 @@ def tokenize(
             f"no dialogue has a whole turn within max_length={max_length}", hint="raise max_length"
         )
     return Tokenized(examples, cut, dropped, digest.hexdigest())
+
+
+def _leave_out(mask: list[int], messages: Messages) -> None:
+    """Take the marks off answers of weight 0. The marks come in runs, one for each answer."""
+    at = 0
+    for message in messages:
+        if message["role"] != "assistant":
+            continue
+        start = mask.index(1, at)
+        at = mask.index(0, start) if 0 in mask[start:] else len(mask)
+        if not message.get("weight", 1):
+            mask[start:at] = [0] * (at - start)
 
 
 def _last_whole_turn(mask: Sequence[int], limit: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
+from haggle.core.text import is_outcome
 from haggle.dataset import located_rows
 from training.data import Tokenized, messages_in
 from training.templates import Messages, encode, marked_template
@@ -157,7 +158,7 @@ def shorter_and_shorter(prompt: Messages) -> Iterator[Messages]:
     yield prompt
     first = 1 if prompt[0]["role"] == "system" else 0
     for start in range(first + 1, len(prompt)):
-        if prompt[start]["role"] == "user":
+        if prompt[start]["role"] == "user" and not is_outcome(prompt[start]["content"]):
             yield [*prompt[:first], *prompt[start:]]
 
 

@@ -23,7 +23,7 @@ from haggle.weights.chat_template import (
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Messages = list[dict[str, str]]
+Messages = list[dict[str, Any]]
 # A dialogue as the data sets hold them, for looking at a template.
 PROBE: Messages = [
     {"role": "system", "content": "You keep a shop.\nFor sale:\nTin Whistle 12\nGlass Eye 7"},

@@ -177,7 +177,7 @@ def schema() -> Any:
     import pyarrow as pa
 
     text = pa.string()
-    message = pa.struct([("role", text), ("content", text)])
+    message = pa.struct([("role", text), ("content", text), ("weight", pa.int8())])
     turn = pa.struct(
         [(k, text) for k in ("player", "act", "last", "state", "cart", "npc_dialogue")]
     )

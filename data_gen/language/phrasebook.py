@@ -25,7 +25,7 @@ Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
 PHRASES = Path(__file__).parents[1] / "phrases"
 PLAYER_SLOTS = frozenset(
-    "item items other qty price percent amount purpose merchant currency ordinal".split()
+    "item items line other qty price percent amount purpose merchant currency ordinal".split()
 )  # fmt: skip
 PLAIN = "plain"
 MAX_EXPANSIONS = 400

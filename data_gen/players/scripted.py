@@ -10,6 +10,7 @@ from data_gen.acts import Act, Spoken
 from data_gen.language.phrasebook import Split
 from data_gen.language.voices import voices_of
 from data_gen.players import changes, dealing, orders, social
+from data_gen.players.righting import Slip, put_right
 from data_gen.players.speaker import Moves, Speaker, pick
 from data_gen.worlds import Shop
 from haggle.trade.ledger import total
@@ -20,8 +21,10 @@ PLAIN_YES = "Yes, please."
 MAX_ROUNDS = 12
 MAX_CHANGES = 4
 MAX_HAGGLES = 4
+CURIOUS = 0.35  # of a questioner's lines, how many ask about goods
+NOTICED = 0.9  # of the merchant's mistakes, how many the player puts right at once
 RESTLESS = 0.8  # of a drill's lines with something in the cart, how many change it
-Drill = Literal["carts", "doubts"]
+Drill = Literal["carts", "doubts", "questions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Profile:
     """Who a player is: voice, temper, patience in rounds, purse as a share of the list price.
 
     `restless` is the chance that whatever lies in the cart is changed once more, in the ways that
-    are hardest to follow.
+    are hardest to follow; `curious` that of a question on the nature of goods.
     """
 
     voice: str = "plain"
@@ -56,6 +59,7 @@ class Profile:
     purse: float = 1.0
     sellable: float = 0.85
     restless: float = 0.0
+    curious: float = 0.0
 
 
 WAVERING = Temper(
@@ -84,7 +88,7 @@ def sample_profile(rng: random.Random, split: Split, drill: Drill | None = None)
     """A random player of the split's voices, or one for a drill.
 
     `carts`: nearly every line changes the cart. `doubts`: the player hesitates, asks, digresses,
-    haggles and tries tricks before it buys.
+    haggles and tries tricks before it buys. `questions`: it asks what goods are like.
     """
     profile = Profile(
         voice=rng.choice(voices_of(split)),
@@ -95,6 +99,8 @@ def sample_profile(rng: random.Random, split: Split, drill: Drill | None = None)
     )
     if drill is None:
         return profile
+    if drill == "questions":
+        return replace(profile, patience=MAX_ROUNDS, curious=CURIOUS)
     if drill == "doubts":
         return replace(profile, temper=WAVERING, patience=MAX_ROUNDS)
     steady = replace(profile.temper, attack=0.0, leave=0.0, rude=0.0, after_sale=1.0)
@@ -128,6 +134,7 @@ class ScriptedPlayer:
         self.rounds = self.haggled = self.changes = self.doubts = 0
         self.advised = False
         self.agreed = False  # to the review on the table
+        self.slip: Slip | None = None  # what the merchant just got wrong
 
     @property
     def shop(self) -> Shop:
@@ -148,6 +155,9 @@ class ScriptedPlayer:
         rng, temper = self.rng, self.profile.temper
         if self.rounds == 0:
             return self._opening(session)
+        slip, self.slip = self.slip, None
+        if slip and rng.random() < NOTICED and (spoken := put_right(slip, self.speaker, session)):
+            return spoken
         if self.rounds >= self.max_rounds - 1 and not session.cart:
             return self._one(social.LEAVE, session)
         if session.state == "COMMIT_SALE":
@@ -158,6 +168,8 @@ class ScriptedPlayer:
             return self._leave(session)
         if rng.random() < temper.rude:
             return self._say("insult", "insult")
+        if self.profile.curious and rng.random() < self.profile.curious:
+            return self._one(social.NATURE, session)
         return self._with_cart(session) if session.cart else self._without_cart(session)
 
     def _opening(self, session: Session) -> Spoken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from data_gen.acts import Act, Kind, Spoken
 from data_gen.players.dealing import plain, price_of
-from data_gen.players.speaker import Move, Moves, Speaker, cart_names
+from data_gen.players.speaker import Move, Moves, Speaker, cart_names, just_shown
 from haggle.trade.session import Session
 from haggle.trade.wire import MAX_SHOWN
 from haggle.trade.world import money
@@ -42,13 +42,23 @@ def ask(name: str, kind: Kind) -> Move:
     return move
 
 
-def compare(p: Speaker, s: Session) -> Spoken | None:
-    """Which of two items."""
-    if len(s.world.sellable_names) < 2:
-        return None
-    one, other = p.rng.sample(s.world.sellable_names, 2)
-    act = Act("compare", "compare", items=(one, other))
-    return p.say(act, "item", "other", item=p.item(one), other=p.item(other))
+def compare(name: str) -> Move:
+    """Which of two items, or what sets them apart."""
+
+    def move(p: Speaker, s: Session) -> Spoken | None:
+        if len(s.world.sellable_names) < 2:
+            return None
+        one, other = p.rng.sample(s.world.sellable_names, 2)
+        act = Act(name, "compare", items=(one, other))
+        return p.say(act, "item", "other", item=p.item(one), other=p.item(other))
+
+    return move
+
+
+def ask_nature_it(p: Speaker, s: Session) -> Spoken | None:
+    """What the one thing is like that was just shown, or lies in the cart."""
+    seen = just_shown(s) or [n for n in cart_names(s) if n in s.world.sellable_names]
+    return p.say(Act("ask_nature_it", "ask_item", items=tuple(seen))) if len(seen) == 1 else None
 
 
 def ask_better(p: Speaker, s: Session) -> Spoken | None:
@@ -118,13 +128,17 @@ def forged(name: str) -> Move:
 
 LOOK: Moves = (
     (2, plain("browse", "browse")), (1, browse_budget), (1, ask("ask_item", "ask_item")),
-    (1, ask("ask_price", "ask_price")), (0.4, ask("ask_stock", "ask_stock")), (0.6, compare),
-    (0.4, ask_unsold), (0.4, plain("recommend_vague", "recommend")),
+    (1, ask("ask_price", "ask_price")), (0.4, ask("ask_stock", "ask_stock")),
+    (0.6, compare("compare")), (0.4, ask_unsold), (0.4, plain("recommend_vague", "recommend")),
 )  # fmt: skip
 LOOK_MIDWAY: Moves = (
     (1, plain("browse_more", "browse")), (1, ask("ask_item", "ask_item")),
-    (1, ask("ask_price", "ask_price")), (0.3, ask("ask_stock", "ask_stock")), (0.5, compare),
-    (0.8, ask_better), (0.5, ask_unsold), (0.8, recommend),
+    (1, ask("ask_price", "ask_price")), (0.3, ask("ask_stock", "ask_stock")),
+    (0.5, compare("compare")), (0.8, ask_better), (0.5, ask_unsold), (0.8, recommend),
+)  # fmt: skip
+NATURE: Moves = (
+    (2, ask("ask_nature", "ask_item")), (3, ask_nature_it), (1, compare("ask_difference")),
+    (1, ask("doubt_nature", "ask_item")), (0.5, ask("ask_item", "ask_item")),
 )  # fmt: skip
 CHAT: Moves = (
     (4, plain("smalltalk", "smalltalk")), (0.8, plain("offtopic", "offtopic")),

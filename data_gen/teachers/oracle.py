@@ -10,7 +10,7 @@ import random
 from data_gen.acts import Act
 from data_gen.language.phrasebook import PLAIN, Phrasebook, load_phrasebook
 from data_gen.players.speaker import cart_lines
-from haggle.trade.ledger import resolve_cart
+from haggle.trade.ledger import bid_amount, counter_offer, resolve_cart, total
 from haggle.trade.session import Session
 from haggle.trade.wire import MAX_SHOWN, UNLISTED, Proposal
 
@@ -49,6 +49,8 @@ def propose(
     """What a merchant who understood `act` answers, following the procedure's conditions."""
     book = book or load_phrasebook()
     state, kind, extra = _decide(session, act)
+    if session.codec.speaks_after:
+        kind = _seen(session, act, kind)
     say = book.line(kind, rng, manner)
     return Proposal(last=session.last, state=state, say=say, **extra)  # type: ignore[arg-type]
 
@@ -76,6 +78,20 @@ def _decide(session: Session, act: Act) -> Decision:
             return "FINAL_CHECK", "FINAL_CHECK", {}
         case _:
             raise ValueError(f"no answer to an act of kind {act.kind!r}")
+
+
+def _seen(session: Session, act: Act, kind: str) -> str:
+    """The kind of line for who sees what comes of the answer."""
+    if kind == "OFFER_changed" and act.name.startswith("right_"):
+        return "OFFER_righted"
+    if kind != "NEGOTIATE":
+        return kind
+    before = session.sale_price or total(session.world, session.cart)
+    after = counter_offer(session.world, session.cart, before, act.bid)
+    if after == before:
+        return "NEGOTIATE_stays"
+    asked = bid_amount(act.bid, before, sum(session.cart.values()))
+    return "NEGOTIATE_met" if asked == after else "NEGOTIATE_lower"
 
 
 def _show(session: Session, act: Act) -> Decision:

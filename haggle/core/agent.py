@@ -22,7 +22,7 @@ from haggle.core.turn import Turn, Usage
 
 MAX_TOKENS = 160  # the longest compact answer
 TRIES = 2  # at a spoken line, before code says one of its own
-RETRY_TEMPERATURE = 0.7
+SPEECH_TEMPERATURE = 0.6  # many lines are right, and the likeliest words of all make none of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ class Agent(Generic[E, A, O, T]):
         )
 
     def speech(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
-        """What the engine is asked for the line of a decided turn; a second try is sampled."""
+        """What the engine is asked for the line of a decided turn, which is always sampled."""
         return GenerationRequest(
             messages=self.domain.observed(move.episode, move.line, move.outcome),
             constraint=None if self.guard == "off" else Say(),
             max_tokens=self.max_tokens,
-            temperature=RETRY_TEMPERATURE if move.tries else self.temperature,
-            seed=seed + move.tries,
+            temperature=self.temperature or SPEECH_TEMPERATURE,
+            seed=seed + len(move.episode.exchanges) + 1000 * move.tries,
         )
 
     def act(self, episode: E, line: str, answer: Generation) -> Move[E, A, O, T]:

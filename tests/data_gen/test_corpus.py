@@ -150,6 +150,21 @@ def test_no_player_of_the_corpus_says_six_words_of_the_benchmark():
                     assert not shared, f"{voice} {number}: {text!r} shares six words with {shared}"
 
 
+def test_what_the_merchant_got_wrong_is_gone_on_from_and_learned_right(written):
+    old = '__PRICE__ __CURRENCY__."'
+    did = 'did: {state: OFFER_SELL, cart: {Pumpkin Seeds: 5}, say: "__CART__ for __PRICE__."}'
+    _, whole, right = corpus_rows(files=[written(old, f"{old}, {did}")])
+    answers = [m for m in whole["messages"] if m["role"] == "assistant"]
+    assert [m.get("weight", 1) for m in answers] == [1, 0, 1, 1, 1]
+    assert [t["state"] for t in whole["turns"]] == [
+        "SHOW_ITEMS", "NEGOTIATE", "FINAL_CHECK", "COMMIT_SALE",
+    ]  # fmt: skip
+    assert list(json.loads(whole["turns"][1]["cart"]).values()) == [5]
+    assert right["id"].endswith("/2") and len(right["turns"]) == 1
+    assert [m.get("weight", 1) for m in right["messages"] if m["role"] == "assistant"] == [0, 1]
+    assert list(json.loads(right["turns"][0]["cart"]).values()) == [2]
+
+
 @pytest.fixture
 def written(tmp_path: Path):
     """Writes a corpus file of two dialogues with one text of the second replaced."""

@@ -183,7 +183,7 @@ def test_an_order_names_what_the_player_wants_not_what_there_is():
 def test_every_training_text_decodes_to_the_label_beside_it():
     for index in range(20):
         play, dialogue = make_dialogue(DataConfig(), "train", index)
-        answers = [m.content for m in play.all_messages() if m.role == "assistant"]
+        answers = [m.content for m in play.session.messages(limit=None) if m.role == "assistant"]
         assert len(answers) == len(dialogue.turns)
         for text, turn in zip(answers, dialogue.turns, strict=True):
             proposal = decode_compact(text, PROCEDURE)

@@ -36,7 +36,7 @@ def answers():
     found = defaultdict(list)
     for index in range(120):
         play, dialogue = make_dialogue(config, "train", index)
-        said = [m.content for m in play.all_messages() if m.role == "assistant"]
+        said = [m.content for m in play.session.messages(limit=None) if m.role == "assistant"]
         for turn, answer in zip(dialogue.turns, said, strict=True):
             found[turn.act].append(json.loads(answer))
     return found

@@ -49,6 +49,28 @@ def test_mask_covers_exactly_each_answer_and_its_end_of_turn(tokenizer: Any) -> 
     assert all(span[-1] == tokenizer.eos_token_id for span in spans)
 
 
+def test_an_answer_of_weight_0_is_read_and_not_learned(tokenizer: Any, tmp_path: Path) -> None:
+    wrong = [dict(m, weight=0) if i == 2 else m for i, m in enumerate(DIALOGUE)]
+    read = read_dialogues(write(tmp_path / "train.jsonl", {"messages": wrong}))
+    plain, less = (
+        tokenize(messages, tokenizer, max_length=500).rows[0] for messages in ([DIALOGUE], read)
+    )
+    assert less.ids == plain.ids and 0 < less.supervised < plain.supervised
+    end = tokenizer(DIALOGUE[-1]["content"], add_special_tokens=False)["input_ids"]
+    assert less.supervised == len(end) + 1
+
+
+def test_a_dialogue_without_anything_to_learn_is_dropped(tokenizer: Any) -> None:
+    wrong = [dict(m, weight=0) for m in DIALOGUE]
+    assert tokenize([wrong, DIALOGUE], tokenizer, max_length=500).dropped == 1
+
+
+def test_a_weight_is_0_or_1(tmp_path: Path) -> None:
+    row = {"messages": [dict(DIALOGUE[1]), dict(DIALOGUE[2], weight=0.5)]}
+    with pytest.raises(HaggleError, match=r"messages\[1\].weight is neither 0 nor 1"):
+        read_dialogues(write(tmp_path / "train.jsonl", row))
+
+
 def test_training_ids_are_the_ids_that_serving_sends_plus_the_answer(tokenizer: Any) -> None:
     ids, mask = encode(DIALOGUE, tokenizer, marked_template(tokenizer))
     for index, message in enumerate(DIALOGUE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,10 @@ ORDER = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",9],["?elven sword"
 SAID = '{"say":"__CART__, so __PRICE__ __CURRENCY__."}'
 
 
-def talk(stall, *answers: str, guard: Guard = "state") -> tuple[Merchant, Session]:
-    engine = ScriptedEngine(answers)
-    return Merchant(engine, guard), Session(stall, method=get_method("astp-stepwise"))
+def talk(stall, *answers, guard: Guard = "state") -> tuple[Any, Session]:
+    """A merchant whose model gives these answers, and a customer."""
+    merchant = Merchant(ScriptedEngine(answers), guard)
+    return merchant, Session(stall, method=get_method("astp-stepwise"))
 
 
 def test_the_line_is_asked_for_with_the_outcome_in_view(stall):
@@ -53,7 +55,7 @@ def test_a_line_that_cannot_be_read_is_asked_for_once_more_then_replaced(stall):
     merchant, session = talk(stall, ORDER, "Well!", ORDER)
     turn = merchant.reply(session, "nine axes please")
     first, second = merchant.engine.requests[1:]
-    assert (first.temperature, second.temperature) == (0.0, 0.7) and first.seed != second.seed
+    assert first.temperature == second.temperature > 0 and first.seed != second.seed
     assert turn.says.startswith("That makes 3 Sharp Axes for 390 gold.")
     assert turn.cart == {"axe": 3} and not turn.valid_json
     assert "safe_line" in turn.interventions and "format" in turn.proposed_failed
