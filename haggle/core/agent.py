@@ -40,7 +40,9 @@ class Agent(Generic[E, A, O, T]):
 
     off: the model's text as it comes. schema: well-formed answers about what is there only.
     state: only actions that are legal now, nothing irreversible without evidence in the player's
-    words, and nothing untrue is said.
+    words, and nothing untrue is said. With `ask_below` the character asks what was meant where the
+    model gives its own decision a lower probability than that (guard `state`, formats whose line
+    comes after the outcome).
     """
 
     domain: Domain[E, A, O, T]
@@ -48,6 +50,7 @@ class Agent(Generic[E, A, O, T]):
     guard: Guard = "state"
     max_tokens: int = MAX_TOKENS
     temperature: float = 0.0
+    ask_below: float = 0.0
 
     def reply(self, episode: E, line: str, *, seed: int = 0) -> T:
         """Answer one line and move the episode on."""
@@ -88,7 +91,11 @@ class Agent(Generic[E, A, O, T]):
             max_tokens=self.domain.max_tokens(episode, self.max_tokens),
             temperature=self.temperature,
             seed=seed,
+            scored=self._may_ask(episode),
         )
+
+    def _may_ask(self, episode: E) -> bool:
+        return self.ask_below > 0 and self.guard == "state" and self.domain.speaks_after(episode)
 
     def speech(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
         """What the engine is asked for the line of a decided turn, which is always sampled."""
@@ -103,7 +110,8 @@ class Agent(Generic[E, A, O, T]):
     def act(self, episode: E, line: str, answer: Generation) -> Move[E, A, O, T]:
         """Apply a model's decision. The turn lacks its line where that comes after the outcome."""
         move = Move(self.domain, episode, line, self.guard, answer)
-        move.act()
+        likely = answer.probability
+        move.act(unsure=likely is not None and likely < self.ask_below)
         return move
 
     def complete(self, episode: E, line: str, answer: Generation) -> T:
@@ -159,8 +167,8 @@ class Move(Generic[E, A, O, T]):
     def _guarded(self) -> bool:
         return self.level in {"state", "written"}
 
-    def act(self) -> None:
-        """Decode the decision, hold it against the rules, apply it."""
+    def act(self, unsure: bool = False) -> None:
+        """Decode the decision, hold it against the rules, apply it; or ask where it is `unsure`."""
         domain, episode = self.domain, self.episode
         try:
             self.action = action = domain.decode(episode, self.answer.text)
@@ -169,6 +177,8 @@ class Move(Generic[E, A, O, T]):
             return
         if self._guarded:
             self.ruling = domain.rule(episode, self.line, action, self.level)
+            asked = domain.unsure(episode, self.line, action) if unsure else None
+            self.ruling = asked if asked and not self.ruling.reasons else self.ruling
         else:
             self.ruling = Ruling(action)
         self.repaired = list(self.ruling.reasons)

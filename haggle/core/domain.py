@@ -93,6 +93,10 @@ class Domain(Protocol[E, A, O, T]):
         """Hold a proposed action against the player's line and the state of the world."""
         ...
 
+    def unsure(self, episode: E, line: str, action: A) -> Ruling[A] | None:
+        """What is asked in place of an unlikely action; None where it is carried out as it is."""
+        ...
+
     def apply(self, episode: E, line: str, ruling: Ruling[A], level: Level) -> O:
         """What comes of an action that may stand."""
         ...

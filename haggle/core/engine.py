@@ -28,7 +28,8 @@ class Message:
 class GenerationRequest:
     """One completion to produce. `temperature` 0 means greedy; `max_tokens` bounds the answer.
 
-    `constraint` describes the only texts the engine may produce; None leaves it free.
+    `constraint` describes the only texts the engine may produce; None leaves it free. `scored` asks
+    for the answer's probability, which not every engine can tell.
     """
 
     messages: tuple[Message, ...]
@@ -36,6 +37,7 @@ class GenerationRequest:
     max_tokens: int = 192
     temperature: float = 0.0
     seed: int = 0
+    scored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Generation:
     """One completion. Token counts as the engine's own tokenizer counts; latency in seconds.
 
     For an answer made in a batch, `latency_s` is the time until that answer was complete, or the
-    whole batch's where the engine can tell only that.
+    whole batch's where the engine can tell only that. `probability` is that of the whole text by
+    the model alone, without the grammar; None where it was not asked for, or cannot be told.
     """
 
     text: str
@@ -52,6 +55,7 @@ class Generation:
     thought_tokens: int = 0
     latency_s: float = 0.0
     finish_reason: Literal["stop", "length"] = "stop"
+    probability: float | None = None
 
 
 @runtime_checkable

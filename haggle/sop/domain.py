@@ -148,6 +148,10 @@ class Procedural:
         skips = talk.procedure.breaks_critical(talk.last, action.act)
         return Ruling(action).because("critical" if skips else "transition", None)
 
+    def unsure(self, talk: Talk, line: str, action: Action) -> Ruling[Action] | None:
+        """Steps are taken, not asked about."""
+        return None
+
     def apply(self, talk: Talk, line: str, ruling: Ruling[Action], level: Level) -> SopOutcome:
         """The step is taken as it stands."""
         assert ruling.action is not None

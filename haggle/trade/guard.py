@@ -19,6 +19,7 @@ from haggle.language.evidence import Consent, Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
+from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Proposal, Quantity
@@ -33,6 +34,7 @@ class Ruling(domain.Ruling[Proposal]):
 
     quoted: str = ""  # words of the player in that line
     withdraws: bool = False  # the player turned the review down
+    pending: Proposal | None = None  # what a yes to the question of this turn carries out
     impossible: tuple[str, ...] = ()  # names of goods in numbers that nobody can buy
 
 
@@ -50,7 +52,8 @@ class Guard:
         if self.written:
             return
         self.consent = self.session.read(self.utterance).consent
-        terms = terms_of(self.session)
+        session = self.session
+        terms = terms_of(session, session.cart, session.sale_price)
         if terms and self.consent:
             self.evidence = self.consent.answer(terms)
 
@@ -212,16 +215,16 @@ class Guard:
         return ruling.because(reason, replace(proposal, cart=None), safe)
 
 
-def terms_of(session: Session) -> Terms | None:
-    """What a review of this session's cart states; None without a cart."""
-    if not session.cart or session.sale_price is None:
+def terms_of(session: Session, cart: Cart, price: float | None) -> Terms | None:
+    """What a review of a cart at a price states; None without a cart."""
+    if not cart or price is None:
         return None
     world = session.world
-    items = [(world.by_id[item_id], number) for item_id, number in session.cart.items()]
+    items = [(world.by_id[item_id], number) for item_id, number in cart.items()]
     goods = tuple(
         Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items
     )
-    return Terms(goods, session.sale_price, world.currency, world.merchant.name)
+    return Terms(goods, price, world.currency, world.merchant.name)
 
 
 def said(session: Session, reason: str, evidence: Evidence | None = None) -> str:

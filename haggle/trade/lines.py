@@ -10,11 +10,13 @@ from haggle.core.config import Record, load_config
 
 class Lines(Record):
     """`lines.yaml`: safe lines by state, notes that code adds to a line, lines that say why a sale
-    stays open by reason, and how a line claims that something happened, by claim."""
+    stays open by reason, what is asked where a player is not understood, and how a line claims that
+    something happened, by claim."""
 
     safe: dict[str, str]
     notes: dict[str, str]
     open: dict[str, list[str]]
+    ask: dict[str, str]
     claims: dict[str, list[str]]
 
 

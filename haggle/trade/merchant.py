@@ -10,7 +10,7 @@ from haggle.core.agent import MAX_TOKENS, Agent, complete
 from haggle.core.domain import GUARDS, Guard, Level, check_guard
 from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
-from haggle.trade import checks, placeholders
+from haggle.trade import asking, checks, placeholders
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
 from haggle.trade.outcome import remember, told_as
@@ -53,8 +53,16 @@ class Trade:
         return session.codec.decode(text, session.procedure)
 
     def rule(self, session: Session, line: str, proposal: Proposal, level: Level) -> Ruling:
-        """Hold a proposal against the player's line and the ledger."""
+        """Hold a proposal against the player's line and the ledger; a yes to the merchant's own
+        question is an answer to that."""
+        if level != "written" and session.pending and asking.agrees(session, line):
+            proposal = replace(session.pending, last=session.last, say=proposal.say)
+            level = "written"  # the player's own word, no guess
         return StateGuard(session, line, written=level == "written").rule(proposal)
+
+    def unsure(self, session: Session, line: str, proposal: Proposal) -> Ruling | None:
+        """A question about an order that the model does not believe in itself."""
+        return asking.question(session, line, proposal)
 
     def apply(
         self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level
@@ -138,8 +146,9 @@ class Trade:
         record = TurnRecord(**told, response=resolved.response, cart=resolved.cart)
         remember(session, line, resolved)
         session.settle(record.state, resolved.cart, resolved.sale_price)
-        if isinstance(ruling, Ruling) and ruling.withdraws:
-            session.review = None
+        if isinstance(ruling, Ruling):
+            session.pending = ruling.pending
+            session.review = None if ruling.withdraws else session.review
         if resolved.shown:
             session.shown = resolved.shown
         return record
@@ -157,8 +166,9 @@ class Merchant(Agent[Session, Proposal, Resolved, TurnRecord]):
         guard: Guard = "state",
         max_tokens: int = MAX_TOKENS,
         temperature: float = 0.0,
+        ask_below: float = 0.0,
     ) -> None:
-        super().__init__(TRADE, engine, guard, max_tokens, temperature)
+        super().__init__(TRADE, engine, guard, max_tokens, temperature, ask_below)
 
 
 def written(session: Session, line: str, text: str) -> TurnRecord:

@@ -52,7 +52,8 @@ class Session(Episode):
     """A dialogue at a counter. `cart` and `sale_price` are the ledger, `review` the terms on the
     table.
 
-    `sale_price` is the total agreed so far, None without a cart; `shown` are the names shown last.
+    `pending` is what a yes to the merchant's last question carries out. `sale_price` is the total
+    agreed so far, None without a cart; `shown` are the names shown last.
     Sold stock leaves the world.
     """
 
@@ -74,6 +75,7 @@ class Session(Episode):
         self.shown: tuple[str, ...] = ()
         self.sales: list[Sale] = []
         self.review: Review | None = None
+        self.pending: Proposal | None = None
         self._rendered: tuple[World, str] | None = None
         self._reading: tuple[object, Reading] | None = None
 

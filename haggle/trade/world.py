@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Literal
 
@@ -203,6 +203,12 @@ def counted(item: Item, quantity: int) -> str:
     if quantity == 1:
         return f"1 {item.item_name}"
     return f"{quantity} {item.plural or plural_name(item.item_name)}"
+
+
+def listed_or(names: Sequence[str]) -> str:
+    """`a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def listed(parts: list[str]) -> str:

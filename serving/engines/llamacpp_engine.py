@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import mmap
 import queue
 import secrets
@@ -165,6 +166,8 @@ class LlamaCppEngine:
             ]
         if request.constraint is not None:
             body |= grammar_fields(request.constraint, notation)
+        if request.scored:
+            body["logprobs"] = 1 if self.family else True
         return body
 
     def _checked(self, event: dict[str, Any]) -> dict[str, Any]:
@@ -209,6 +212,7 @@ class _Answer:
         self.finish: str | None = None
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
+        self.scores: list[float] = []
 
     def add(self, event: dict[str, Any]) -> str:
         """Take in one event and return the text it brought."""
@@ -219,6 +223,8 @@ class _Answer:
             message = choice.get("message") or choice.get("delta") or {}
             piece += choice.get("text") or message.get("content") or ""
             self.finish = choice.get("finish_reason") or self.finish
+            told = (choice.get("logprobs") or {}).get("content") or ()
+            self.scores += [token["logprob"] for token in told if token["token"]]
         self.text += piece
         return piece
 
@@ -232,6 +238,7 @@ class _Answer:
             ),
             latency_s=latency_s,
             finish_reason="length" if self.finish == "length" else "stop",
+            probability=math.exp(sum(self.scores)) if self.scores else None,
         )
 
 

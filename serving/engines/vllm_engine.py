@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 import time
@@ -145,6 +146,7 @@ class VllmEngine:
             seed=request.seed if request.temperature > 0 else None,
             max_tokens=request.max_tokens,
             structured_outputs=structured,
+            logprobs=0 if request.scored else None,
         )
 
     def _generation(
@@ -159,6 +161,7 @@ class VllmEngine:
             completion_tokens=len(answer.token_ids),
             latency_s=latency_s,
             finish_reason="length" if finish == "length" else "stop",
+            probability=math.exp(answer.cumulative_logprob) if request.scored else None,
         )
 
 

@@ -223,7 +223,7 @@ def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one():
         session = Session(worlds[case.world])
         for exchange in case.history:
             replay(session, exchange)
-        terms = terms_of(session)
+        terms = terms_of(session, session.cart, session.sale_price)
         assert terms is not None
         agrees = read_answer(case.player, terms).verdict == "affirms"
         if "no" in case.tags:

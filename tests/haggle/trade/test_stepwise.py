@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -177,3 +178,69 @@ def test_a_stream_without_an_end_is_an_error(stall):
     merchant = Merchant(Broken([ORDER]))
     with pytest.raises(RuntimeError, match="ended without"):
         list(merchant.stream(Session(stall, method=get_method("astp-stepwise")), "hm"))
+
+
+class Sure(ScriptedEngine):
+    """Gives each decision a probability."""
+
+    def __init__(self, probability: float | None, *answers: str) -> None:
+        super().__init__(answers)
+        self.probability = probability
+
+    def generate(self, requests):
+        found = super().generate(requests)
+        return [
+            replace(answer, probability=self.probability if request.scored else None)
+            for answer, request in zip(found, requests, strict=True)
+        ]
+
+
+TWO_AXES = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",2]]}'
+TALK = '{"last":"","state":"CASUAL"}'
+
+
+def asker(stall, probability, *answers, below: float = 0.5) -> tuple[Any, Session]:
+    merchant = Merchant(Sure(probability, *answers), ask_below=below)
+    return merchant, Session(stall, method=get_method("astp-stepwise"))
+
+
+def test_an_order_the_model_doubts_is_asked_about_and_a_yes_settles_it(stall):
+    merchant, session = asker(stall, 0.2, TWO_AXES, TALK, SAID)
+    turn = merchant.reply(session, "couple of the sharp axe thingies")
+    assert (turn.state, session.cart, turn.withheld) == ("CASUAL", {}, "asked_order")
+    assert "2 Sharp Axes" in turn.says and turn.says.endswith("?")
+    turn = merchant.reply(session, "yes please")
+    assert (turn.state, session.cart) == ("OFFER_SELL", {"axe": 2}) and not turn.withheld
+    assert session.pending is None
+
+
+def test_another_answer_to_the_question_is_read_as_any_line(stall):
+    three = TWO_AXES.replace("2]", "3]")
+    merchant, session = asker(stall, 0.2, TWO_AXES, three, TALK, '{"say":"Hm."}')
+    merchant.reply(session, "couple of the sharp axe thingies")
+    turn = merchant.reply(session, "no, three sharp axes")
+    assert turn.withheld == "asked_order" and "3 Sharp Axes" in turn.says
+    merchant.reply(session, "lovely weather")
+    assert session.cart == {} and session.pending is None
+
+
+def test_of_two_candidates_it_is_asked_which(stall):
+    potion = '{"last":"","state":"OFFER_SELL","cart":[["Mana Potion",1]]}'
+    items = [*stall.items, stall.items[1].model_copy(update={
+        "item_id": "heal", "item_name": "Healing Potion"})]  # fmt: skip
+    merchant, session = asker(stall.model_copy(update={"items": items}), 0.2, potion)
+    turn = merchant.reply(session, "a potion")
+    assert turn.withheld == "asked_which" and turn.says == (
+        "Which do you mean: Mana Potion or Healing Potion?"
+    )
+
+
+@pytest.mark.parametrize(("probability", "below"), [(0.9, 0.5), (0.2, 0.0), (None, 0.5)])
+def test_a_sure_decision_is_carried_out(stall, probability, below):
+    merchant, session = asker(stall, probability, TWO_AXES, SAID, below=below)
+    assert merchant.reply(session, "two sharp axes").cart == {"axe": 2}
+
+
+def test_what_moves_no_cart_is_not_asked_about(stall):
+    merchant, session = asker(stall, 0.01, '{"last":"","state":"CASUAL"}', '{"say":"Well met."}')
+    assert merchant.reply(session, "hello").withheld == ""

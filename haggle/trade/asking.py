@@ -1,0 +1,70 @@
+"""The one question that settles what a player meant, in place of a guess.
+
+A decision that the model itself finds unlikely is not carried out: the merchant asks, the cart
+stays. A plain yes to its question carries the decision out after all; any other line is answered
+as always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from haggle.core.domain import Withheld
+from haggle.trade.guard import Ruling, terms_of
+from haggle.trade.ledger import Cart, speak_cart
+from haggle.trade.lines import lines
+from haggle.trade.resolve import Resolved, resolve
+from haggle.trade.session import Session
+from haggle.trade.wire import Proposal
+from haggle.trade.world import listed_or
+
+MOST_CHOICES = 3
+
+
+def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
+    """The question to ask in place of an unlikely decision; None where there is nothing to ask."""
+    if not session.procedure.is_valid(session.last, proposal.state):
+        return None
+    if session.procedure.state(proposal.state).payload != "cart":
+        return None
+    meant = resolve(session, proposal, guarded=True)
+    if not meant.cart or meant.cart == session.cart or meant.notes:
+        return None
+    names = _candidates(session, line, meant.cart)
+    if names:
+        return _asked("which", proposal, session, lines().ask["which"].format(names=names))
+    told = speak_cart(session.world, meant.cart).replace("__", " ")
+    ruling = _asked("order", proposal, session, lines().ask["order"].format(cart=told))
+    return replace(ruling, pending=proposal)
+
+
+def settled(session: Session) -> Resolved | None:
+    """What a yes to the last question would do; None where nothing was asked."""
+    pending = session.pending
+    return resolve(session, pending, guarded=True) if pending else None
+
+
+def agrees(session: Session, line: str) -> bool:
+    """Whether a line is a plain yes to the last question."""
+    meant, consent = settled(session), session.read(line).consent
+    if meant is None or consent is None:
+        return False
+    price = session.sale_price if meant.sale_price is None else meant.sale_price
+    terms = terms_of(session, meant.cart, price)
+    return terms is not None and consent.answer(terms).verdict == "affirms"
+
+
+def _candidates(session: Session, line: str, wanted: Cart) -> str:
+    """The names that one word of the line may mean, of which the decision took one."""
+    for mention in session.read(line).mentions:
+        things = [thing for thing in mention.candidates if thing.for_sale]
+        if 1 < len(things) <= MOST_CHOICES and any(thing.id in wanted for thing in things):
+            return listed_or([thing.name for thing in things])
+    return ""
+
+
+def _asked(what: str, proposal: Proposal, session: Session, said: str) -> Ruling:
+    fallback = session.procedure.fallback
+    waiting = replace(proposal, state=fallback, cart=None, change=None, show=None, bid=None)
+    ruling = Ruling(waiting).because("asked", waiting, said)
+    return replace(ruling, withheld=Withheld(f"asked_{what}"))
