@@ -70,6 +70,12 @@ class Judgement(Record):
         return turn_id(self.conversation, self.turn)
 
 
+class Named(Record):
+    """A judge."""
+
+    judge: JudgeName
+
+
 Judged = dict[str, Judgement]
 
 
@@ -122,6 +128,7 @@ def judge_folder(out: Path, judge: str) -> Path:
 
 def check_judge(out: Path, judge: str, identity: Mapping[str, Any]) -> Path:
     """The folder of a judge, marked as this one's; another's judgements are never overwritten."""
+    parse({"judge": judge}, Named, "judge")
     folder = judge_folder(out, judge)
     marker = folder / RUN
     if not marker.exists():

@@ -13,7 +13,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from eval.journal import PROGRESS, answered
-from eval.talk.conversation import LIMIT, Conversation, Say, Setting, Table, begin
+from eval.talk.conversation import (
+    LIMIT,
+    Conversation,
+    Say,
+    Setting,
+    Table,
+    begin,
+    kept_setting,
+)
 from eval.talk.goals import GoalSet, voices
 from eval.talk.players import TalkPlayer
 from eval.usage import Meter
@@ -75,7 +83,7 @@ def play(
         return (talk.record() for talk in talks)
 
     answered(
-        out, setting.model_dump(), engine, list(goals.goals), ask, what="conversations",
+        out, kept_setting(out).model_dump(), engine, list(goals.goals), ask, what="conversations",
         batch=batch, progress=progress,
     )  # fmt: skip
     (out / PROGRESS).unlink(missing_ok=True)  # the journal of turns has it all

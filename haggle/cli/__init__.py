@@ -35,7 +35,7 @@ app = typer.Typer(
     help="Small language models as merchants that a game can trust.",
 )
 eval_app = typer.Typer(
-    invoke_without_command=True, help="Measure models: whole dialogues, or hand-written turns."
+    invoke_without_command=True, help="Measure models: dialogues, turns, free conversations."
 )
 app.add_typer(eval_app, name="eval")
 eval_app.add_typer(talk_app, name="talk")

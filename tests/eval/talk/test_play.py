@@ -41,15 +41,18 @@ def test_a_player_is_told_goal_voice_and_words_and_nothing_else(played):
 
 
 def test_conversations_go_side_by_side_in_one_call(played, monkeypatch, script):
-    sizes = []
+    sizes: list[int] = []
     generate = ScriptedEngine.generate
-    monkeypatch.setattr(
-        ScriptedEngine,
-        "generate",
-        lambda self, requests: sizes.append(len(requests)) or generate(self, requests),
-    )
+
+    def counted(self: ScriptedEngine, requests: Any) -> list[Generation]:
+        sizes.append(len(requests))
+        return generate(self, requests)
+
+    monkeypatch.setattr(ScriptedEngine, "generate", counted)
     lines = ["an axe", "what is the map", "a wand?", "fine", "End", "End", "yes", "End"]
-    table, _, _ = played([script.OFFER, script.SHOW, script.CASUAL, script.REVIEW, script.SALE], lines, batch=3)
+    table, _, _ = played(
+        [script.OFFER, script.SHOW, script.CASUAL, script.REVIEW, script.SALE], lines, batch=3
+    )
     assert sizes == [3, 3, 3, 1, 1, 1, 1]  # player, merchant, in turns
     assert [len(talk.turns) for talk in table.conversations.values()] == [3, 1, 1]
 
@@ -64,7 +67,11 @@ def test_what_cannot_be_used_is_asked_for_again_and_then_the_conversation_ends(p
 
 
 def test_a_conversation_ends_at_the_limit_or_with_the_merchants_farewell(played, script):
-    table, _, _ = played([script.CASUAL, script.CASUAL, script.BYE, script.CASUAL], ["hi", "so", "bye", "a?", "End"], limit=2)
+    table, _, _ = played(
+        [script.CASUAL, script.CASUAL, script.BYE, script.CASUAL],
+        ["hi", "so", "bye", "a?", "End"],
+        limit=2,
+    )
     assert [talk.ended for talk in table.conversations.values()] == ["limit", "merchant", "player"]
 
 
@@ -179,7 +186,9 @@ def say(path: Path, *lines: dict[str, Any]) -> str:
     return f"step --out out --say {path.name}"
 
 
-def test_people_play_turn_by_turn_and_only_the_first_call_names_the_merchant(command, tmp_path, script):
+def test_people_play_turn_by_turn_and_only_the_first_call_names_the_merchant(
+    command, tmp_path, script
+):
     opened = command("step --out out --goals goals.yaml --engine merchant.yaml", script.CASUAL)
     assert opened.exit_code == 0, opened.output
     shown = [json.loads(line) for line in opened.stdout.splitlines()]
@@ -226,7 +235,9 @@ def test_a_step_that_breaks_off_is_as_if_it_had_not_been(command, tmp_path, scri
     ],
 )
 def test_a_wrong_step_is_told_and_nothing_is_said(command, tmp_path, lines, told, script):
-    command("step --out out --goals goals.yaml --engine merchant.yaml", script.CASUAL, script.CASUAL)
+    command(
+        "step --out out --goals goals.yaml --engine merchant.yaml", script.CASUAL, script.CASUAL
+    )
     start = [{"conversation": "axe", "line": "hi"}, {"conversation": "none", "line": "a wand?"}]
     command(say(tmp_path / "say.jsonl", *start))
     command(say(tmp_path / "say.jsonl", {"conversation": "none", "end": True}))
@@ -238,7 +249,14 @@ def test_a_wrong_step_is_told_and_nothing_is_said(command, tmp_path, lines, told
 
 def test_the_whole_evaluation_by_command(command, tmp_path, script):
     write_config("player.yaml", script.LINES)
-    write_config("judge.yaml", (*[script.verdict("right")] * 3, script.verdict("right", "answered"), script.verdict("wrong")))
+    write_config(
+        "judge.yaml",
+        (
+            *[script.verdict("right")] * 3,
+            script.verdict("right", "answered"),
+            script.verdict("wrong"),
+        ),
+    )
     ran = command(
         "--goals goals.yaml --player player.yaml --judge judge.yaml --engine merchant.yaml"
         " --batch 1 --out out --quiet",
