@@ -52,9 +52,7 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
     `joint_difference` from it; and the ids that differ. Rates carry 95% intervals. Raises
     HaggleError for runs that are unfinished or were asked different things.
     """
-    if len(paths) < 2:
-        raise HaggleError("needs two runs or more", where="eval compare")
-    runs = [read_answered(path, name) for path, name in zip(paths, _names(paths), strict=True)]
+    runs = [read_answered(path, name) for path, name in zip(paths, run_names(paths), strict=True)]
     ids = common_turns(runs)
     first = runs[0]
     procedure = load_procedure()
@@ -67,8 +65,13 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
     }
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
-    """The directories' names, with as much of the path before as tells them apart."""
+def run_names(paths: Sequence[Path]) -> list[str]:
+    """The directories' names, with as much of the path before as tells them apart.
+
+    Raises HaggleError for fewer than two directories, or one named twice.
+    """
+    if len(paths) < 2:
+        raise HaggleError("needs two runs or more", where="eval compare")
     parts = [path.resolve().parts for path in paths]
     for path in paths:
         if sum(path.resolve() == other.resolve() for other in paths) > 1:

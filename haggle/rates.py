@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 Rate = dict[str, Any]
 NEAR = 2.0  # per cent from none or all, within which a bound is told to a tenth
+DRAWS = 2000  # of a bootstrap
 
 
 def rate(passed: int, total: int) -> Rate:
@@ -138,3 +139,113 @@ def _bound(share: float) -> str:
     near = NEAR > percent > 0 or 100 - NEAR < percent < 100
     text = f"{percent:.1f}" if near else f"{percent:.0f}"
     return text.removesuffix(".0")
+
+
+def clustered_rate(groups: Iterable[Sequence[bool]]) -> Rate:
+    """A proportion whose observations come in groups (the turns of a conversation), with its 95%
+    interval from a bootstrap over groups.
+
+    Where the draws do not differ (none or all passed), the interval is Wilson's with one
+    observation a group: a bootstrap would have no width. `passed` is beside the keys of `rate`.
+    """
+    outcomes = [list(group) for group in groups if len(group)]
+    if not outcomes:
+        return rate(0, 0)
+    counts = [(float(sum(group)), float(len(group))) for group in outcomes]
+    passed, n = sum(map(sum, outcomes)), sum(map(len, outcomes))
+    value = passed / n
+    low, high = _bootstrap(counts, _ratio)
+    if math.isclose(low, high):
+        wide = rate(round(value * len(outcomes)), len(outcomes))
+        low, high = min(value, wide["low"]), max(value, wide["high"])
+    return {"value": value, "n": n, "passed": passed, "low": low, "high": high}
+
+
+def clustered_mean(groups: Iterable[Sequence[float]]) -> Rate:
+    """The mean of observations that come in groups, with its 95% interval as `clustered_rate` has
+    it; None for both ends with a single group."""
+    values = [list(group) for group in groups if len(group)]
+    if not values:
+        return {"value": None, "n": 0, "low": None, "high": None}
+    n = sum(map(len, values))
+    value = sum(map(sum, values)) / n
+    if len(values) == 1:
+        return {"value": value, "n": n, "low": None, "high": None}
+    low, high = _bootstrap([(float(sum(g)), float(len(g))) for g in values], _ratio)
+    return {"value": value, "n": n, "low": low, "high": high}
+
+
+def clustered_difference(
+    mine: Sequence[Sequence[bool]], reference: Sequence[Sequence[bool]]
+) -> Rate:
+    """Difference of two proportions, `mine` minus `reference`, of the same groups in the same order
+    (two runs over the same goals), with its 95% interval from a bootstrap over groups.
+
+    Where the draws do not differ the interval is that of two independent rates.
+    """
+    one, two = clustered_rate(mine), clustered_rate(reference)
+    n = min(one["n"], two["n"])
+    if not n:
+        return {"value": None, "n": 0, "low": None, "high": None}
+    pairs = zip(mine, reference, strict=True)
+    counts = [(float(sum(a)), float(len(a)), float(sum(b)), float(len(b))) for a, b in pairs]
+    low, high = _bootstrap(counts, lambda sums: _ratio(sums[:, :2]) - _ratio(sums[:, 2:]))
+    if math.isclose(low, high):
+        return independent_difference(one, two)
+    return {"value": one["value"] - two["value"], "n": n, "low": low, "high": high}
+
+
+def cohens_kappa(groups: Iterable[Sequence[tuple[str, str]]]) -> Rate:
+    """Cohen's kappa of two judges (Educational and Psychological Measurement 20, 1960, 37-46) over
+    pairs of labels that come in groups, with its 95% interval from a bootstrap over groups.
+
+    `agreed` is the share of equal labels. The value is None where chance alone explains all: both
+    judges gave one and the same label throughout.
+    """
+    pairs = [list(group) for group in groups if len(group)]
+    flat = [pair for group in pairs for pair in group]
+    nothing: Rate = {"value": None, "n": len(flat), "low": None, "high": None, "agreed": None}
+    if not flat:
+        return nothing
+    nothing["agreed"] = sum(a == b for a, b in flat) / len(flat)
+    names = sorted({label for pair in flat for label in pair})
+    if len(names) == 1:
+        return nothing
+    cells = [(a, b) for a in names for b in names]
+    counts = [tuple(float(group.count(cell)) for cell in cells) for group in pairs]
+
+    def kappa(sums: Any) -> Any:
+        import numpy as np
+
+        table = sums.reshape(-1, len(names), len(names)) / sums.sum(axis=1)[:, None, None]
+        agreed = np.trace(table, axis1=1, axis2=2)
+        chance = (table.sum(axis=1) * table.sum(axis=2)).sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (agreed - chance) / (1 - chance)
+
+    import numpy as np
+
+    value = float(kappa(np.array(counts).sum(axis=0)[None, :])[0])
+    low, high = _bootstrap(counts, kappa)
+    return nothing | {"value": value, "low": low, "high": high}
+
+
+def _ratio(sums: Any) -> Any:
+    """The first column over the second; not a number where a draw has no observation."""
+    import numpy as np
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return sums[:, 0] / sums[:, 1]
+
+
+def _bootstrap(
+    counts: Sequence[tuple[float, ...]], statistic: Callable[[Any], Any]
+) -> tuple[float, float]:
+    """The 95% percentile interval of a statistic of the sums of `counts`, a row for each group."""
+    import numpy as np
+
+    k = len(counts)
+    drawn = np.random.default_rng(0).multinomial(k, [1 / k] * k, size=DRAWS)
+    values = statistic(drawn @ np.array(counts, dtype=float))
+    low, high = np.nanpercentile(values, (2.5, 97.5))
+    return float(low), float(high)

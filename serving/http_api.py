@@ -132,7 +132,7 @@ def make_app(
     web pages whose scripts may call it."""
     sessions = Sessions(most, idle)
     guarded = [Depends(_key_check(api_key))]
-    app = _bare_app(origins)
+    app = bare_app(origins)
 
     @app.get("/health")
     def health() -> dict[str, Any]:
@@ -149,7 +149,7 @@ def make_app(
     return app
 
 
-def _bare_app(origins: tuple[str, ...]) -> FastAPI:
+def bare_app(origins: tuple[str, ...]) -> FastAPI:
     """The application without routes: who may call it from a page, and how errors are told."""
     app = FastAPI(title="Haggle", version=__version__, summary=__doc__.splitlines()[0])
     if origins:

@@ -20,7 +20,7 @@ from data_gen.teachers.report import RoleTally
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.storage import writable
 
-Role = Literal["teacher", "player", "rewriter"]
+Role = Literal["teacher", "player", "rewriter", "judge"]
 T = TypeVar("T")
 AHEAD = 4  # finished dialogues that may wait for an earlier one, in multiples of those under way
 ECHO = 5

@@ -21,6 +21,7 @@ from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.tables import print_experiment, print_table
+from haggle.cli.talk import talk_app
 from haggle.cli.turns import turns
 from haggle.core.config import located
 from haggle.core.errors import HaggleError
@@ -34,9 +35,10 @@ app = typer.Typer(
     help="Small language models as merchants that a game can trust.",
 )
 eval_app = typer.Typer(
-    invoke_without_command=True, help="Measure models: whole dialogues, or hand-written turns."
+    invoke_without_command=True, help="Measure models: dialogues, turns, free conversations."
 )
 app.add_typer(eval_app, name="eval")
+eval_app.add_typer(talk_app, name="talk")
 
 
 app.command()(generate)

@@ -12,6 +12,10 @@ Engine = Annotated[
 ]
 Guard = Annotated[str, typer.Option("--guard", help="off, schema or state.")]
 Gguf = Annotated[Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", help="A model directory or hub id, for transformers and vLLM."),
+]
 Method = Annotated[str, typer.Option(help="Prompting method.")]
 Confirmation = Annotated[
     str | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from haggle.cli.options import Batch, Engine, Gguf, Quiet
+from haggle.cli.options import Batch, Engine, Gguf, Model, Quiet
 
 
 def turns(
@@ -18,10 +18,7 @@ def turns(
     seed: Annotated[int, typer.Option(help="Which turns.")] = 0,
     engine: Engine = "llamacpp_batch",
     gguf: Gguf = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="A model directory or hub id, for transformers and vLLM."),
-    ] = None,
+    model: Model = None,
     batch: Batch = 8,
     quiet: Quiet = False,
 ) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.rates import points_text, rate_text
+from haggle.rates import (
+    clustered_difference,
+    clustered_mean,
+    clustered_rate,
+    cohens_kappa,
+    points_text,
+    rate_text,
+    share,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +36,38 @@ def test_what_was_not_measured_says_so():
 
 def test_a_difference_has_its_sign():
     assert points_text({"value": -0.04, "low": -0.068, "high": 0.013}) == "-4.0 (-6.8 to +1.3)"
+
+
+def test_a_rate_of_groups_is_wider_than_one_of_single_turns():
+    groups = [[True] * 10, [True] * 10, [False] * 10, [True] * 10, [False] * 10, [True] * 10]
+    told, single = clustered_rate(groups), share(turn for group in groups for turn in group)
+    assert (told["value"], told["n"], told["passed"]) == (single["value"], 60, 40)
+    assert told["low"] < single["low"] and told["high"] > single["high"]
+    assert clustered_rate(groups) == told, "the draws are fixed"
+
+
+def test_none_of_all_turns_keeps_a_width_by_the_number_of_groups():
+    told = clustered_rate([[False] * 9] * 12)
+    assert (told["value"], told["low"]) == (0, 0) and told["high"] == share([False] * 12)["high"]
+    assert clustered_rate([[], []])["value"] is None
+
+
+def test_means_and_differences_of_groups():
+    told = clustered_mean([[1, 3], [2], [8, 8, 8]])
+    assert told["value"] == 5 and told["low"] < 5 < told["high"]
+    assert clustered_mean([[2, 4]]) == {"value": 3, "n": 2, "low": None, "high": None}
+    good, bad = [[True] * 4, [True] * 4, [True, False]], [[False] * 4, [True] * 4, [False] * 2]
+    difference = clustered_difference(good, bad)
+    assert difference["value"] == pytest.approx(0.5)
+    assert difference["low"] < 0.5 < difference["high"]
+    same = clustered_difference(good, good)
+    assert same["value"] == 0 and same["low"] < 0 < same["high"]
+
+
+def test_kappa_is_that_of_the_textbook():
+    pairs = [("a", "a")] * 20 + [("a", "b")] * 5 + [("b", "a")] * 10 + [("b", "b")] * 15
+    told = cohens_kappa([pair] for pair in pairs)
+    assert told["value"] == pytest.approx(0.4) and told["agreed"] == 0.7 and told["n"] == 50
+    assert told["low"] < 0.4 < told["high"]
+    assert cohens_kappa([[("a", "a")] * 5])["value"] is None
+    assert cohens_kappa([])["agreed"] is None

@@ -1,0 +1,1 @@
+"""Free conversations between a player with a goal and a merchant, judged turn by turn."""

@@ -1,0 +1,88 @@
+"""Measures of conversations as tables that fit 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ROWS = {
+    "goals": "goals reached",
+    "wrong": "wrong turns (harmful too)",
+    "harmful": "harmful turns",
+    "cosmetic": "cosmetic turns",
+    "questions_answered": "questions on goods answered",
+    "contradicts": "words contradict outcome",
+    "distinct_lines": "distinct lines of all lines",
+    "repeats_last": "lines that repeat the last",
+}
+
+
+def print_measures(metrics: Mapping[str, Any]) -> None:
+    """The measures of a run as rows, with their 95% intervals; judges and agreement below."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from eval.usage import describe
+    from haggle.rates import rate_text
+
+    console = Console()
+    console.print(Text(f"{metrics['model']}, guard {metrics['guard']}"))
+    console.print(Text(f"player: {metrics['player']}"))
+    table = Table(title=f"{metrics['n']} conversations, {metrics['turns']} turns")
+    for column in ("measure", "value (95%)", "n"):
+        table.add_column(column, overflow="fold")
+    for key, label in ROWS.items():
+        table.add_row(label, rate_text(metrics[key]), str(metrics[key]["n"]))
+    extra, latency = metrics["extra_turns"], metrics["latency_s"]
+    table.add_row("extra turns to a goal", _mean_text(extra), str(extra["n"]))
+    if latency["p50"] is not None:
+        shown = f"{latency['p50']:.2f} / {latency['p95']:.2f}"
+        table.add_row("latency in s, p50 / p95", shown, str(metrics["turns"]))
+    console.print(table)
+    ended = ", ".join(f"{why} {number}" for why, number in sorted(metrics["ended"].items()))
+    console.print(Text(f"ended by: {ended or 'none yet'}; turns judged: {metrics['judged']}"))
+    for name, judge in metrics["judges"].items():
+        console.print(Text(f"judge {name}: wrong {rate_text(judge['wrong'])} of {judge['n']}"))
+    for pair in metrics["agreement"]:
+        console.print(Text(f"kappa {' and '.join(pair['judges'])}: {_kappa_text(pair)}"))
+    for who, usage in metrics.get("usage", {}).items():
+        console.print(Text(f"{who}: {'; '.join(describe(usage))}"))
+
+
+def print_talks(compared: Mapping[str, Any]) -> None:
+    """Runs over the same goals: measures as rows, a table for each run against the first."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from haggle.rates import points_text, rate_text
+
+    console = Console()
+    first = compared["runs"][0]
+    for run in compared["runs"][1:]:
+        console.print(Text(f"{compared['n']} goals: {run['name']} against {first['name']}"))
+        table = Table()
+        for column in ("measure", "reference", "this run", "points"):
+            table.add_column(column, overflow="fold")
+        for key, difference in run["differences"].items():
+            points = "n/a" if difference["value"] is None else points_text(difference)
+            table.add_row(ROWS[key], rate_text(first[key]), rate_text(run[key]), points)
+        console.print(table)
+    if compared["left_out"]:
+        console.print(f"left out: {compared['left_out']} goals that not all runs have ended")
+
+
+def _mean_text(mean: Mapping[str, Any]) -> str:
+    if mean["value"] is None:
+        return "n/a"
+    if mean["low"] is None:
+        return f"{mean['value']:.2f}"
+    return f"{mean['value']:.2f} ({mean['low']:.2f} to {mean['high']:.2f})"
+
+
+def _kappa_text(pair: Mapping[str, Any]) -> str:
+    if pair["agreed"] is None:
+        return "no turn in common"
+    kappa = "n/a" if pair["value"] is None else _mean_text(pair)
+    return f"{kappa}, same label for {100 * pair['agreed']:.0f}% of {pair['n']} turns"
