@@ -77,7 +77,8 @@ class LlmTeacher:
         own = full_json(record.response, 4 in self.method.elements)
         answer = own if view.codec.states_totals else session.exchanges[-1].answer
         view.record(note, view.linked_line(record.player), answer)
-        for name in ("world", "last", "state", "cart", "sale_price", "shown", "sales", "review"):
+        for name in ("world", "last", "state", "cart", "sale_price", "deal", "shown", "sales",
+                     "review"):  # fmt: skip
             setattr(view, name, getattr(session, name))
 
     def propose(

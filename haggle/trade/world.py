@@ -73,11 +73,14 @@ class Item(Record):
 
 class Haggling(Record):
     """How far the merchant goes: `max_discount` of the list price, in steps of `step`. A bid below
-    `least_bid` of the price on the table is no bid: the price stays."""
+    `least_bid` of the price on the table is no bid: the price stays. With `keep_discount` goods
+    keep the discount that they were given when the order changes; without it the price starts anew
+    from the list."""
 
     max_discount: Annotated[float, Field(ge=0, lt=1)] = 0.15
     step: Annotated[float, Field(gt=0, le=1)] = 0.05
     least_bid: Annotated[float, Field(ge=0, lt=1)] = 1 / 3
+    keep_discount: bool = True
 
 
 class MerchantInfo(Record):
