@@ -116,7 +116,8 @@ def speaks_of_price(sentence: str, currency: str = "") -> bool:
     """Whether a sentence holds a number beside money, or one that looks like a price."""
     cues = knowledge()
     words = [word.casefold() for word in _WORD.findall(sentence)]
-    money = cues.money | {form for w in _WORD.findall(currency) for form in _forms(w.casefold())}
+    own = {form for word in _WORD.findall(currency) for form in _forms(word.casefold())}
+    money = cues.money | (own - cues.dull)
     numbers = [at for at, word in enumerate(words) if _is_number(word)]
     near = {words[place] for at in numbers for place in (at - 1, at + 1) if 0 <= place < len(words)}
     priced = bool(numbers) and not cues.priced.isdisjoint(words)

@@ -134,6 +134,7 @@ def test_what_looks_like_a_price_is_never_told(sentence):
         "Three smiths worked on it.",
         "It weighs 1.25 kilos.",
         "It was cheap work but honest.",
+        "It runs two shifts on a charge.",
     ],
 )
 def test_other_numbers_are_told(sentence):

@@ -9,6 +9,7 @@ import pytest
 
 from haggle.core.config import CONFIGS, ROOT
 from haggle.core.errors import HaggleError
+from haggle.trade.knowledge import MAX_TOLD, speaks_of_price
 from haggle.trade.methods import get_method
 from haggle.trade.session import Session
 from haggle.trade.world import counted
@@ -75,6 +76,15 @@ def test_every_shipped_world_loads_under_its_file_name(folder):
     for name in ("frontier_shop", *({} if folder == BENCHMARKS else worlds)):
         shop = worlds[name]
         assert len(shop.inventory) < len(shop.items), "something known that is not sold"
+
+
+def test_the_shipped_worlds_have_something_to_tell_of_every_item():
+    for world in load_worlds(CONFIGS / "worlds").values():
+        assert 2 <= len(world.merchant.samples) <= 3
+        for item in world.items:
+            assert item.description and item.facts, item.item_name
+            for text in (item.description, *item.facts):
+                assert len(text) <= MAX_TOLD and not speaks_of_price(text, world.currency), text
 
 
 def test_the_shipped_worlds_differ_in_genre_currency_and_merchant():
