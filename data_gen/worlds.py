@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,17 @@ from pydantic import Field, model_validator
 from data_gen.language.phrasebook import PHRASES, PLAIN, Split
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError
-from haggle.trade.world import Haggling, Item, MerchantInfo, Situation, World, name_words, normalise
+from haggle.trade.world import (
+    Description,
+    Fact,
+    Haggling,
+    Item,
+    MerchantInfo,
+    Situation,
+    World,
+    name_words,
+    normalise,
+)  # fmt: skip
 
 Manner = Literal["plain", "gruff", "warm", "sly", "formal", "cheerful", "weary", "archaic", "nerdy"]
 MAX_PRICE = 100_000
@@ -33,14 +43,21 @@ QUALITIES = {
 }  # fmt: skip
 
 
-class BankItem(Record):
+class KnownItem(Record):
+    """Something shops know of, with what a merchant can tell about it."""
+
+    name: str
+    plural: str
+    description: Description = ""
+    facts: list[Fact] = []
+
+
+class BankItem(KnownItem):
     """An item a shop may sell. `price` is a range per piece, `head` a casual short name.
 
     `nicknames` are what players call it instead; each holds a word that the name has not.
     """
 
-    name: str
-    plural: str
     head: str
     price: tuple[int, int]
     tags: list[str] = Field(default_factory=list)
@@ -92,17 +109,10 @@ class Bank(Record):
     genres: dict[str, Genre]
 
 
-class UnsoldItem(Record):
-    """Something shops know of but do not sell."""
-
-    name: str
-    plural: str
-
-
 class Unsold(Record):
-    """`unsold.yaml`."""
+    """`unsold.yaml`: what shops know of but do not sell."""
 
-    items: list[UnsoldItem]
+    items: list[KnownItem]
 
 
 class Shop(Record):
@@ -193,12 +203,17 @@ class _Ware:
     price: int
     tags: list[str]
     nicknames: list[str]
+    description: str = ""
+    facts: tuple[str, ...] = ()
 
 
 def _ware(item: BankItem, rng: random.Random) -> _Ware:
     low, high = item.price
     price = low + int(rng.random() * (high - low + 1))
-    return _Ware(item.name, item.plural, item.head, price, item.tags, item.nicknames)
+    return _Ware(
+        item.name, item.plural, item.head, price, item.tags, item.nicknames,
+        item.description, tuple(item.facts),
+    )  # fmt: skip
 
 
 class _Words:
@@ -222,11 +237,12 @@ def _renamed(ware: _Ware, rng: random.Random, made: _Words) -> _Ware:
     if roll < 0.25:
         name = f"{word} {invented_word(rng)}" if roll < 0.2 else word
         plural = name + ("es" if name.endswith(("s", "sh")) else "s")
-        return _Ware(name, plural, name.split()[-1].casefold(), ware.price, [], [])
+        head = name.split()[-1].casefold()
+        return replace(ware, name=name, plural=plural, head=head, tags=[], nicknames=[])
     name, plural = f"{word} {ware.name}", f"{word} {ware.plural}"
     if roll < 0.45:
         name, plural = _owned(ware, word, rng)
-    return _Ware(name, plural, ware.head, ware.price, ware.tags, ware.nicknames)
+    return replace(ware, name=name, plural=plural)
 
 
 def _owned(ware: _Ware, word: str, rng: random.Random) -> tuple[str, str]:
@@ -237,7 +253,8 @@ def _owned(ware: _Ware, word: str, rng: random.Random) -> tuple[str, str]:
 
 
 def _made_by(ware: _Ware, name: str, plural: str, word: str, factor: float) -> _Ware:
-    """A second `ware` beside it: `word` in its nicknames tells the two apart."""
+    """A second `ware` beside it: `word` in its nicknames tells the two apart. What is told of the
+    first need not be true of it."""
     nicknames = [f"{word.casefold()} {nickname}" for nickname in ware.nicknames]
     price = min(MAX_PRICE, max(1, round(ware.price * factor)))
     return _Ware(name, plural, ware.head, price, ware.tags, nicknames)
@@ -308,15 +325,15 @@ def _label(price: float, style: str) -> float:
 
 def _unsold(
     rng: random.Random, wares: list[_Ware], rest: list[BankItem], invented: float
-) -> list[_Ware | BankItem | UnsoldItem]:
+) -> list[_Ware | KnownItem]:
     """What is known here but not for sale, some of it much like what is."""
     taken = {normalise(ware.name) for ware in wares}
     made = _Words(rng) if invented else None
-    found: dict[str, _Ware | BankItem | UnsoldItem] = {}
+    found: dict[str, _Ware | KnownItem] = {}
     wanted = rng.choice((1, 2, 2, 3, 3, 4, 5, 6, 8))
     while len(found) < wanted:
         roll = rng.random()
-        one: _Ware | BankItem | UnsoldItem = rng.choice(load_unsold().items)
+        one: _Ware | KnownItem = rng.choice(load_unsold().items)
         if roll < 0.55 and rest:
             one = rng.choice(rest)
         elif roll < 0.75:
@@ -324,6 +341,15 @@ def _unsold(
         if normalise(one.name) not in taken:
             found[normalise(one.name)] = one
     return list(found.values())
+
+
+def _item(
+    item_id: str, known: _Ware | KnownItem, price: float | None = None, quantity: int | None = None
+) -> Item:
+    return Item(
+        item_id=item_id, item_name=known.name, price=price, quantity=quantity, plural=known.plural,
+        description=known.description, facts=list(known.facts),
+    )  # fmt: skip
 
 
 def sample_shop(
@@ -353,20 +379,11 @@ def sample_shop(
         item_id = f"{normalise(ware.head)[:12]}_{number:02d}"
         price = _label(ware.price * scale, style)
         stock = rng.choice(STOCKS_DEAR if price >= DEAR else STOCKS)
-        offered.append(
-            Item(
-                item_id=item_id,
-                item_name=ware.name,
-                price=price,
-                quantity=stock,
-                plural=ware.plural,
-            )
-        )
+        offered.append(_item(item_id, ware, price, stock))
     sold = {ware.name for ware in wares}
     rest = [item for item in pool if item.name not in sold]
     for number, other in enumerate(_unsold(rng, wares, rest, invented), start=1):
-        item_id = f"x_{number:02d}"
-        offered.append(Item(item_id=item_id, item_name=other.name, plural=other.plural))
+        offered.append(_item(f"x_{number:02d}", other))
     merchant = rng.choice(genre.merchants)
     return Shop(
         world=World(

@@ -81,7 +81,8 @@ class LlmTeacher:
         else:
             kept = replace(session.exchanges[-1], note=note, player=line)
             view.exchanges = (*view.exchanges, kept)
-        for name in ("world", "last", "state", "cart", "sale_price", "shown", "sales", "review"):
+        for name in ("world", "last", "state", "cart", "sale_price", "deal", "shown", "sales",
+                     "review"):  # fmt: skip
             setattr(view, name, getattr(session, name))
 
     def propose(

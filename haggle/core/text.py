@@ -34,12 +34,17 @@ def clean_utterance(text: str) -> str:
     """
     if len(text) > 20 * MAX_UTTERANCE:
         text = text[: 20 * MAX_UTTERANCE]
-    if not (text.isascii() and text.isprintable()):
-        text = "".join(" " if _is_unseen(character) else character for character in text)
-    plain = neutralise_markup(re.sub(r"\s+", " ", text).strip())
+    plain = neutralise_markup(one_line(text))
     if len(plain) > MAX_UTTERANCE:
         plain = plain[:MAX_UTTERANCE].rstrip() + "..."
     return plain or SILENCE
+
+
+def one_line(text: str) -> str:
+    """A text on one line: control and direction characters become spaces, white space collapses."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(" " if _is_unseen(character) else character for character in text)
+    return re.sub(r"\s+", " ", text).strip()
 
 
 def _is_unseen(character: str) -> bool:

@@ -13,6 +13,14 @@ Cart = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """Goods, and the price that they were last haggled down to."""
+
+    goods: Cart
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something code changed in what was asked, to be said: capped at stock, not sold, sold out, in
     a number that nobody can buy."""
@@ -71,6 +79,26 @@ def total(world: World, cart: Cart) -> float:
 def floor_price(world: World, cart: Cart) -> float:
     """The least the merchant sells this cart for, rounded up to a whole coin."""
     return _round_up(total(world, cart) * (1 - world.merchant.haggling.max_discount))
+
+
+def price_under(world: World, cart: Cart, deal: Deal | None) -> float:
+    """What a cart costs after a deal: up to the quantities of the deal goods cost the same fraction
+    of their list price as then, all others cost the list price. Never below the floor.
+
+    A pure function of deal and cart, so nothing is gained by taking goods out and in again.
+    """
+    listed_price = total(world, cart)
+    if deal is None or not world.merchant.haggling.keep_discount:
+        return listed_price
+    dealt = {i: min(n, deal.goods[i]) for i, n in cart.items() if i in deal.goods}
+    if not dealt:
+        return listed_price
+    before = total(world, dealt)
+    kept = deal.price
+    if dealt != deal.goods:
+        kept = _round_up(before * deal.price / total(world, deal.goods)) if before else 0.0
+    price = round(listed_price - before + kept, 2)
+    return min(listed_price, max(floor_price(world, cart), price))
 
 
 def _round_up(amount: float) -> float:

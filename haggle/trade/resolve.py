@@ -12,6 +12,7 @@ from haggle.trade.ledger import (
     Note,
     counter_offer,
     floor_price,
+    price_under,
     resolve_cart,
     speak_cart,
     speak_prices,
@@ -68,7 +69,7 @@ def resolve(
         notes += tuple(Note("impossible", name) for name in impossible)
         if asked or not notes:
             if asked != cart:
-                sale_price = total(world, asked) if asked else None
+                sale_price = price_under(world, asked, session.deal) if asked else None
             cart = asked
         if not cart:
             cleared = () if session.cart else None

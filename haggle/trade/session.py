@@ -11,7 +11,7 @@ from haggle.core.episode import Episode
 from haggle.core.text import clean_utterance, player_message, prompts
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
-from haggle.trade.ledger import Cart, total
+from haggle.trade.ledger import Cart, Deal, price_under, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.papers import full_json
 from haggle.trade.procedure import Procedure, load_procedure
@@ -53,8 +53,8 @@ class Session(Episode):
     table.
 
     `pending` is what a yes to the merchant's last question carries out. `sale_price` is the total
-    agreed so far, None without a cart; `shown` are the names shown last.
-    Sold stock leaves the world.
+    agreed so far, None without a cart; `deal` is what the player last haggled it down to, and for
+    which goods; `shown` are the names shown last. Sold stock leaves the world.
     """
 
     procedure: Procedure
@@ -72,6 +72,7 @@ class Session(Episode):
         self.linker = linker or English()
         self.cart: Cart = {}
         self.sale_price: float | None = None
+        self.deal: Deal | None = None
         self.shown: tuple[str, ...] = ()
         self.sales: list[Sale] = []
         self.review: Review | None = None
@@ -173,12 +174,19 @@ class Session(Episode):
                 self.world = without_stock(self.world, self.cart)
             self.cart = {}
         if not self.cart:
-            self.sale_price = None
-        elif self.sale_price is None:
-            self.sale_price = total(self.world, self.cart)
+            self.sale_price = self.deal = None
+        else:
+            self._price(price_under(self.world, self.cart, self.deal))
         self.last = self.procedure.track(self.last, new)
         self.state = new
         self._lay_review()
+
+    def _price(self, due: float) -> None:
+        """Any other price than the one due under the last deal is a deal of its own."""
+        if self.sale_price is None:
+            self.sale_price = due
+        elif self.sale_price != due:
+            self.deal = Deal(dict(self.cart), self.sale_price)
 
     def _lay_review(self) -> None:
         """A review puts its terms on the table; they lie there until cart or price change."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import inflection
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from haggle.core.config import Record
-from haggle.core.text import neutralise_markup
+from haggle.core.text import neutralise_markup, one_line
 from haggle.language.reading import Catalogue, Thing, View
 
 Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
@@ -23,7 +23,21 @@ def _no_markup(text: str) -> str:
     return text
 
 
+def _can_be_said(text: str) -> str:
+    if "__" in text:
+        raise ValueError("must not hold double underscores: code would fill in __PRICE__")
+    return _no_markup(text)
+
+
+def _on_one_line(value: Any) -> Any:
+    return one_line(value) if isinstance(value, str) else value
+
+
 Text = Annotated[str, AfterValidator(_no_markup)]
+_UNBROKEN, _SPEAKABLE = BeforeValidator(_on_one_line), AfterValidator(_can_be_said)
+Description = Annotated[str, Field(max_length=10_000), _UNBROKEN, _SPEAKABLE]
+Fact = Annotated[str, Field(min_length=1, max_length=1_000), _UNBROKEN, _SPEAKABLE]
+PersonaText = Annotated[Text, Field(min_length=1, max_length=600)]
 Name = Annotated[
     str,
     Field(min_length=1, max_length=80, pattern=r'^[^"\\\x00-\x1f\x7f]+$'),
@@ -32,13 +46,18 @@ Name = Annotated[
 
 
 class Item(Record):
-    """Something of this world. `price` (per piece) and `quantity` (stock) only if it is sold."""
+    """Something of this world. `price` (per piece) and `quantity` (stock) only if it is sold.
+
+    `description` and `facts` are what the merchant can tell about it (`haggle.trade.knowledge`).
+    """
 
     item_id: Annotated[Name, Field(max_length=60)]
     item_name: Name
     price: Price | None = None
     quantity: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     plural: Name | None = None
+    description: Description = ""
+    facts: Annotated[list[Fact], Field(max_length=100)] = []
 
     @model_validator(mode="after")
     def _price_and_quantity_go_together(self) -> Item:
@@ -54,18 +73,22 @@ class Item(Record):
 
 class Haggling(Record):
     """How far the merchant goes: `max_discount` of the list price, in steps of `step`. A bid below
-    `least_bid` of the price on the table is no bid: the price stays."""
+    `least_bid` of the price on the table is no bid: the price stays. With `keep_discount` goods
+    keep the discount that they were given when the order changes; without it the price starts anew
+    from the list."""
 
     max_discount: Annotated[float, Field(ge=0, lt=1)] = 0.15
     step: Annotated[float, Field(gt=0, le=1)] = 0.05
     least_bid: Annotated[float, Field(ge=0, lt=1)] = 1 / 3
+    keep_discount: bool = True
 
 
 class MerchantInfo(Record):
-    """Who stands behind the counter."""
+    """Who stands behind the counter. `samples` are lines that show how this merchant speaks."""
 
     name: Name
-    persona: Annotated[Text, Field(min_length=1, max_length=600)]
+    persona: PersonaText
+    samples: Annotated[list[PersonaText], Field(max_length=10)] = []
     haggling: Haggling = Haggling()
 
 

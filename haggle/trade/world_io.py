@@ -14,19 +14,21 @@ from haggle.core.config import explain, named_config, read_mapping, read_text
 from haggle.core.errors import HaggleError, nearest
 from haggle.trade.world import Confirmation, World
 
-COLUMNS = ("item_id", "item_name", "price", "quantity", "plural")
+COLUMNS = ("item_id", "item_name", "price", "quantity", "plural", "description", "facts")
 CSV_META = (
-    "name", "currency", "confirmation", "merchant", "persona", "location", "time", "background",
+    "name", "currency", "confirmation", "merchant", "persona", "samples", "location", "time",
+    "background",
 )  # fmt: skip
+BAR = "|"  # between the facts of a cell, and between the samples of a heading
 
 
 def load_world(path: str | Path) -> World:
     """A world from `.yaml`, `.json` or `.csv`.
 
     A CSV has one item a row (columns item_id, item_name, price, quantity; empty price and quantity
-    for what is not sold) and may open with comment rows `# currency: gold` giving name, currency,
-    confirmation, merchant, persona, location, time, background. Raises HaggleError naming file,
-    field and row.
+    for what is not sold; `facts` stand in one cell with bars between them) and may open with
+    comment rows `# currency: gold` giving name, currency, confirmation, merchant, persona, samples,
+    location, time, background. Raises HaggleError naming file, field and row.
     """
     path = Path(path)
     if path.suffix.lower() == ".csv":
@@ -96,6 +98,18 @@ def _heading(line: str) -> str:
     return ",".join(cells).rstrip(", ").lstrip().removeprefix("#") or " "
 
 
+def _parts(cell: str) -> list[str]:
+    return [part.strip() for part in cell.split(BAR) if part.strip()]
+
+
+def _item(row: dict[str, str]) -> dict[str, Any]:
+    """The filled cells of a row; facts as a list."""
+    filled: dict[str, Any] = {key: cell.strip() for key, cell in row.items() if cell.strip()}
+    if "facts" in filled:
+        filled["facts"] = _parts(filled["facts"])
+    return filled
+
+
 def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
     """World data of a CSV file, and the line number of each item."""
     lines = read_text(path).splitlines()
@@ -134,7 +148,7 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
                     f"another number of cells than the heading's {len(reader.fieldnames or [])}",
                     where=f"{path}:{line_number}",
                 )
-            items.append({key: value.strip() for key, value in row.items() if value.strip()})
+            items.append(_item(row))
             rows.append(line_number)
     except csv.Error as error:
         raise HaggleError(
@@ -145,6 +159,7 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
         "merchant": {
             "name": meta.get("merchant", "Merchant"),
             "persona": meta.get("persona", "An honest shopkeeper."),
+            "samples": _parts(meta.get("samples", "")),
         },
         "currency": meta.get("currency", "gold"),
         "situation": {k: meta[k] for k in ("location", "time", "background") if k in meta},

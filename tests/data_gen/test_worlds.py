@@ -32,6 +32,7 @@ from data_gen.worlds import (
 )
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
+from haggle.trade.knowledge import MAX_TOLD, speaks_of_price
 from haggle.trade.world import World, normalise
 from haggle.trade.world_io import load_world, named_world
 
@@ -119,6 +120,22 @@ class TestBank:
             ends_in_s = item.name.split(" (")[0].endswith("s")
             assert changed or ends_in_s or item.name in SAME_PLURAL, item.plural
 
+    def test_ten_genres_and_more_have_something_to_tell_of_every_item(self):
+        told = [all(i.description and i.facts for i in g.items) for g in BANK.genres.values()]
+        assert sum(told) >= 10
+
+    @pytest.mark.parametrize("genre", BANK.genres)
+    def test_what_is_told_is_short_and_plain_and_speaks_of_no_price(self, genre):
+        names = [item.name for item in BANK.genres[genre].items if " " in item.name]
+        for item in BANK.genres[genre].items:
+            told = " ".join([item.description, *item.facts])
+            assert told.isascii() and not any(character.isdigit() for character in told)
+            assert len(item.description) <= MAX_TOLD and len(item.facts) <= 4, item.name
+            assert not any(n in told for n in names if n not in item.name), item.name
+            for sentence in re.split(r"(?<=[.!?]) ", told):
+                for currency in BANK.genres[genre].currency:
+                    assert not speaks_of_price(sentence, currency), sentence
+
     def test_prices_reach_from_one_to_a_hundred_thousand(self):
         assert min(item.price[0] for item in BANK_ITEMS) == 1
         assert 0.9 * MAX_PRICE <= max(item.price[1] for item in BANK_ITEMS) <= MAX_PRICE
@@ -203,6 +220,22 @@ class TestSampler:
             sold = shop.world.sellable_names
             assert len(sold) == 70
             assert len({ours[name] for name in sold if name in ours}) == 2
+
+    def test_shops_tell_what_the_bank_tells_but_not_of_variants(self):
+        bank = {i.name: i for genre in BANK.genres.values() for i in genre.items}
+        items = [
+            i for seed in range(60) for i in sample_shop(random.Random(seed), "train").world.items
+        ]
+        known = [item for item in items if item.item_name in bank]
+        assert len(known) > 300
+        for item in known:
+            told = bank[item.item_name]
+            assert (item.description, item.facts) == (told.description, told.facts)
+        descriptions = {item.description for item in bank.values()}
+        others = [item for item in items if item.item_name not in bank]
+        assert {item.description for item in others} <= descriptions | {""}
+        assert any(item.description for item in others), "a name made up for a known thing"
+        assert any(not item.description for item in others), "a variant of a known thing"
 
     def test_more_than_two_genres_hold_is_refused(self):
         with pytest.raises(HaggleError, match="500 items"):

@@ -7,10 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from haggle.trade.ledger import (
+    Deal,
     Note,
     bid_amount,
     counter_offer,
     floor_price,
+    price_under,
     resolve_cart,
     speak_cart,
     speak_prices,
@@ -54,6 +56,44 @@ def test_no_bid_moves_the_price_below_the_floor_or_up(counter, bid):
     world, cart, current = counter
     answer = counter_offer(world, cart, current, bid)
     assert min(floor_price(world, cart), current) <= answer <= current
+
+
+@given(counters(), st.data())
+def test_a_deal_never_sells_below_the_floor_or_above_the_list(counter, data):
+    world, goods, price = counter
+    cart = {i: data.draw(st.integers(1, 9)) for i in goods if data.draw(st.booleans())}
+    due = price_under(world, cart, Deal(goods, price))
+    assert min(floor_price(world, cart), total(world, cart)) <= due <= total(world, cart)
+    assert price_under(world, goods, Deal(goods, price)) == price
+
+
+@given(counters(), st.data())
+def test_a_discount_reaches_no_further_than_the_goods_it_was_given_for(counter, data):
+    world, goods, price = counter
+    cart = {i: data.draw(st.integers(0, 9)) for i in goods}
+    kept = {i: min(n, goods[i]) for i, n in cart.items()}
+    fraction = 1 - price / total(world, goods)
+    off = total(world, cart) - price_under(world, cart, Deal(goods, price))
+    assert off <= fraction * total(world, kept) + 0.02
+
+
+def test_a_deal_prices_its_own_goods_at_their_fraction_and_others_at_the_list(stall):
+    deal = Deal({"axe": 2, "rope": 4}, 261)  # of 290: a tenth off
+    assert price_under(stall, {"axe": 2, "rope": 4}, deal) == 261
+    assert price_under(stall, {"axe": 2, "rope": 4, "map": 1}, deal) == 321
+    assert price_under(stall, {"axe": 3, "rope": 4}, deal) == 261 + 130
+    assert price_under(stall, {"axe": 1}, deal) == 117
+    assert price_under(stall, {"rope": 1}, deal) == 7  # 6.75, rounded up to a whole coin
+    assert price_under(stall, {"map": 1}, deal) == 60
+    assert price_under(stall, {"axe": 2, "rope": 5}, deal) == 268.5
+    assert price_under(stall, {"axe": 2, "rope": 4}, None) == 290
+
+
+def test_a_shop_may_forget_discounts_when_the_order_changes(stall):
+    haggling = stall.merchant.haggling.model_copy(update={"keep_discount": False})
+    merchant = stall.merchant.model_copy(update={"haggling": haggling})
+    strict = stall.model_copy(update={"merchant": merchant})
+    assert price_under(strict, {"axe": 2}, Deal({"axe": 2}, 234)) == 260
 
 
 @given(counters(), st.lists(BIDS, max_size=8))

@@ -90,17 +90,71 @@ def test_showing_only_what_is_not_sold_shows_the_shelves_instead(visit):
     )
 
 
-def test_the_haggled_price_stays_until_the_cart_changes(visit):
-    customer = visit()
-    customer.offer(["Sharp Axe", 2])
-    turn = customer.turn("NEGOTIATE", "__PRICE__ then.", bid=220)
-    assert turn.response.npc_dialogue == "240 then."
-    details = customer.review().response.context_details
-    assert (details.original_price, details.sale_price) == (260, 240)
-    customer.turn("COMMIT_SALE", "Done.")
-    assert customer.session.sales[0].price == 240
-    customer.offer(["Mana Potion", 1])
+def haggled(visit, *lines: list, bid: int, world=None):
+    """A customer who has bid for these lines."""
+    customer = visit() if world is None else visit(world=world)
+    customer.offer(*lines)
+    customer.turn("NEGOTIATE", "__PRICE__.", bid=bid)
+    return customer
+
+
+def test_the_haggled_price_stays_through_the_review_and_the_sale(visit):
+    customer = haggled(visit, ["Sharp Axe", 2], bid=230)
+    assert customer.session.sale_price == 245
+    assert customer.review().response.context_details.sale_price == 245
+    customer.turn("COMMIT_SALE", "Sold.", player="yes")
+    assert customer.session.sales[0].price == 245
+    customer.offer(["Sharp Axe", 1])
+    assert customer.session.sale_price == 130, "the deal went with the sale"
+
+
+def test_a_discount_holds_for_its_goods_when_the_order_changes(visit):
+    customer = haggled(visit, ["Sharp Axe", 2], bid=230)  # 245 of 260
+    said = customer.offer(["Sharp Axe", 2], ["Local Map", 1]).response
+    assert customer.session.sale_price == 305 and "305 gold" in said.npc_dialogue
+    assert said.context_details and said.context_details.original_price == 320
+    customer.offer(["Sharp Axe", 3])
+    assert customer.session.sale_price == 375
+    customer.offer(["Sharp Axe", 1])
+    assert customer.session.sale_price == 123  # 122.5, rounded up
+    customer.offer(["Local Map", 1])
     assert customer.session.sale_price == 60
+    customer.offer(["Sharp Axe", 2])
+    assert customer.session.sale_price == 245, "in and out again it is the same, and no less"
+
+
+def test_a_later_bid_makes_a_deal_for_all_that_is_in_the_cart(visit):
+    customer = haggled(visit, ["Sharp Axe", 2], bid=230)
+    customer.offer(["Sharp Axe", 2], ["Local Map", 1])
+    customer.turn("NEGOTIATE", "__PRICE__.", bid=295)
+    assert customer.session.sale_price == 295
+    customer.offer(["Local Map", 1])
+    assert customer.session.sale_price == 56  # 295 / 320 of 60, rounded up
+
+
+def test_a_bid_that_moves_nothing_leaves_the_deal_as_it_was(visit):
+    customer = haggled(visit, ["Sharp Axe", 2], bid=230)
+    customer.offer(["Sharp Axe", 1])
+    customer.turn("NEGOTIATE", "__PRICE__.", bid=1)
+    customer.offer(["Sharp Axe", 2])
+    assert customer.session.sale_price == 245
+
+
+def test_an_order_called_off_takes_its_discount_along(visit):
+    customer = haggled(visit, ["Sharp Axe", 2], bid=230)
+    customer.turn("CASUAL", "All put back.", cart=[])
+    customer.offer(["Sharp Axe", 2])
+    assert customer.session.sale_price == 260
+
+
+def test_a_shop_that_keeps_no_discount_starts_anew_from_the_list(visit, stall):
+    haggling = stall.merchant.haggling.model_copy(update={"keep_discount": False})
+    merchant = stall.merchant.model_copy(update={"haggling": haggling})
+    strict = stall.model_copy(update={"merchant": merchant})
+    customer = haggled(visit, ["Sharp Axe", 2], bid=230, world=strict)
+    assert customer.session.sale_price == 245
+    customer.offer(["Sharp Axe", 1])
+    assert customer.session.sale_price == 130
 
 
 def test_a_bid_to_an_empty_counter_moves_nothing(visit):

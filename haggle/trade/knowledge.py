@@ -1,0 +1,199 @@
+"""What a merchant can tell about goods: the fact that answers a question, or the description.
+
+No model is asked. Which fact answers is a matter of scores: `told` takes any function that gives
+each text one for a question. The one here counts words that both share, and topics: a question
+that asks `where ... from` is about origin, and so is a fact with `from` in it (`knowledge.yaml`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+
+from haggle.core.config import Record, load_config
+from haggle.core.text import clean_utterance
+from haggle.language.english.cues import Words
+from haggle.language.english.numbers import TENS, UNITS
+from haggle.language.reading import Reading
+from haggle.trade.world import Item
+
+MAX_TOLD = 200
+TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only it shares is 1
+AGAIN = 0.25  # what each further phrase of the same topic adds
+Score = Callable[[str, Sequence[str]], Sequence[float]]
+
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
+_SIGN = r"[$€£¥]|%"
+_NUMBER = r"\d+(?:[.,]\d+)*"
+_BARE_PRICE = re.compile(
+    rf"\b(?:for|at|only|just|is|are)\s+{_NUMBER}\s*(?:each|apiece|[.,;!?]|$)"
+    rf"|(?:{_SIGN})\s*\d|\d\s*(?:{_SIGN})|\d[.,]\d\d(?!\d)(?!\s*\w)",
+    re.IGNORECASE,
+)
+
+
+class Topic(Record):
+    """Something that goods are asked about: phrases of questions, and of facts that answer them."""
+
+    asked: list[str]
+    told: list[str]
+
+
+class Knowledge(Record):
+    """`knowledge.yaml`, which says what each list is for."""
+
+    topics: dict[str, Topic]
+    general: list[str]
+    deals: list[str]
+    measures: list[str]
+    asking: list[str]
+    goods: list[str]
+    others: list[str]
+    dull: Words
+    money: Words
+    priced: Words
+
+
+@cache
+def knowledge() -> Knowledge:
+    """The phrases of `haggle/trade/knowledge.yaml`."""
+    return load_config(Path(__file__).with_name("knowledge.yaml"), Knowledge)
+
+
+def told(item: Item, question: str, score: Score | None = None, *, currency: str = "") -> str:
+    """What to say about an item that a player asks about; "" where nothing is known of it.
+
+    The fact with the best score, or where none has any the description's first sentences: at most
+    200 characters, cut at the end of a sentence. Sentences that speak of a price are left out.
+    """
+    facts = [fact for fact in (_without_prices(f, currency) for f in item.facts) if fact]
+    scores = (
+        (score or by_words)(_without_name(clean_utterance(question), item), facts) if facts else ()
+    )
+    best = max(range(len(facts)), key=lambda n: scores[n], default=None)
+    if best is not None and scores[best] > 0:
+        return _shortened(facts[best])
+    return _shortened(_without_prices(item.description, currency) or " ".join(facts))
+
+
+def by_words(question: str, texts: Sequence[str]) -> list[float]:
+    """How well each text answers a question: topics of the question that it speaks of, and words
+    that it shares, which count the less the more of the texts have them."""
+    asked = [topic for topic in knowledge().topics.values() if _says(question, topic.asked)]
+    words = set(_stems(question)) - _dull()
+    owners = Counter(stem for text in texts for stem in set(_stems(text)))
+    return [
+        sum(_weight(_says(text, topic.told)) for topic in asked)
+        + sum(1 / owners[stem] for stem in words & set(_stems(text)))
+        for text in texts
+    ]
+
+
+def _weight(hits: int) -> float:
+    return TOPIC + AGAIN * (hits - 1) if hits else 0.0
+
+
+def asks_about_goods(line: str, reading: Reading) -> bool:
+    """Whether a line asks what goods are like: not for their price, stock or availability, not for
+    the total, and not about other things. `reading` is the reading of the line."""
+    line, cues = clean_utterance(line), knowledge()
+    if not ("?" in line or _says(line, cues.asking)):
+        return False
+    if _says(line, cues.deals) and not _says(line, cues.measures):
+        return False
+    on_topic = any(_says(line, topic.asked) for topic in cues.topics.values())
+    if reading.mentions:
+        return on_topic or not reading.numbers  # "is 50 all right for the axe?" is a bid
+    return on_topic and bool(_says(line, cues.goods)) and not _says(line, cues.others)
+
+
+def speaks_of_price(sentence: str, currency: str = "") -> bool:
+    """Whether a sentence holds a number beside money, or one that looks like a price."""
+    cues = knowledge()
+    words = [word.casefold() for word in _WORD.findall(sentence)]
+    own = {form for word in _WORD.findall(currency) for form in _forms(word.casefold())}
+    money = cues.money | (own - cues.dull)
+    numbers = [at for at, word in enumerate(words) if _is_number(word)]
+    near = {words[place] for at in numbers for place in (at - 1, at + 1) if 0 <= place < len(words)}
+    priced = bool(numbers) and not cues.priced.isdisjoint(words)
+    return priced or not money.isdisjoint(near) or bool(_BARE_PRICE.search(sentence))
+
+
+def _forms(word: str) -> Iterable[str]:
+    return word, f"{word}s", word.removesuffix("s")
+
+
+def _is_number(word: str) -> bool:
+    return (
+        word[0].isdigit() or word in UNITS or word in TENS or word in {"hundred", "half", "dozen"}
+    )
+
+
+def _without_prices(text: str, currency: str) -> str:
+    sentences = _SENTENCE_END.split(text)
+    return " ".join(s for s in sentences if s and not speaks_of_price(s, currency))
+
+
+def _without_name(question: str, item: Item) -> str:
+    """A question without the item's name, which says nothing about what is asked: its last word,
+    and others of it before that."""
+    name = [re.escape(stem) for stem in _stems(item.item_name.partition(" (")[0])]
+    if not name:
+        return question
+    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*{name[-1]}\w{{0,3}}\b"
+    return re.sub(named, "it", question, flags=re.IGNORECASE)
+
+
+def _shortened(text: str) -> str:
+    """As many sentences as fit; of a first one that is too long as many words as fit."""
+    if len(text) <= MAX_TOLD:
+        return text
+    ends = [match.start() for match in _SENTENCE_END.finditer(text, 0, MAX_TOLD + 2)]
+    if ends and ends[0] <= MAX_TOLD:
+        return text[: max(end for end in ends if end <= MAX_TOLD)]
+    cut = text[: MAX_TOLD - 3]
+    return cut.rpartition(" ")[0].rstrip(" ,;:-") + "..." if " " in cut else cut + "..."
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """A word without its ending: `stores`, `stored` and `storing` are one."""
+    word = word.casefold()
+    return word if word.endswith("ss") else _ENDING.sub("", word)
+
+
+def _stems(text: str) -> list[str]:
+    return [stem(word) for word in _WORD.findall(text)]
+
+
+@cache
+def _dull() -> frozenset[str]:
+    return frozenset(map(stem, knowledge().dull))
+
+
+def _says(text: str, phrases: Sequence[str]) -> int:
+    """How often a text has one of the phrases."""
+    return len(_pattern(tuple(phrases)).findall(" ".join(["<", *_stems(text), ""])))
+
+
+@cache
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches a row of stems that holds one of the phrases."""
+    return re.compile("|".join(rf"(?<!\S){_row(phrase)}(?!\S)" for phrase in phrases))
+
+
+def _row(phrase: str) -> str:
+    parts, gap = "", ""
+    for word in phrase.split():
+        if word == "*":
+            gap = r"(?:\S+ ){0,4}"
+            continue
+        options = "|".join(re.escape(w if w == "<" else stem(w)) for w in word.split("|"))
+        parts += (" " if parts else "") + gap + f"(?:{options})"
+        gap = ""
+    return parts
