@@ -48,7 +48,9 @@ class Play:
             self._pending = None
             return None
         text, act = spoken
-        answer = propose(self.session, act, self.oracle_rng, manner=self.player.shop.manner)
+        answer = propose(
+            self.session, act, self.oracle_rng, manner=self.player.shop.manner, line=text
+        )
         self._pending = (text, act, answer)
         return text
 

@@ -37,6 +37,7 @@ VARIANTS: dict[Kind, tuple[str, ...]] = {
     "wrong_last": ("transparent", "forgotten", "other"),
 }
 ATTACK = "attack"  # acts that begin so are attacks
+UNSOLD = frozenset(("not_sold", "sold_out", "impossible"))  # kinds of notes
 UNSOLD_ACTS = frozenset(("ask_unsold", "order_unsold"))
 # Acts whose new quantity has to be computed from the one in the cart.
 COMPUTED_ACTS = frozenset(
@@ -111,7 +112,7 @@ def corrupt(
 
 
 def _unsold(resolved: Resolved) -> set[str]:
-    return {note.name for note in resolved.notes if note.kind != "capped"}
+    return {note.name for note in resolved.notes if note.kind in UNSOLD}
 
 
 def _answer(

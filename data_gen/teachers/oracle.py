@@ -10,6 +10,7 @@ import random
 from data_gen.acts import Act
 from data_gen.language.phrasebook import PLAIN, Phrasebook, load_phrasebook
 from data_gen.players.speaker import cart_lines
+from haggle.trade.informed import knowledge_notes
 from haggle.trade.ledger import bid_amount, counter_offer, resolve_cart, total
 from haggle.trade.session import Session
 from haggle.trade.wire import MAX_SHOWN, UNLISTED, Proposal
@@ -45,12 +46,14 @@ def propose(
     rng: random.Random,
     book: Phrasebook | None = None,
     manner: str = PLAIN,
+    line: str = "",
 ) -> Proposal:
-    """What a merchant who understood `act` answers, following the procedure's conditions."""
+    """What a merchant who understood `act`, said in `line`, answers, following the procedure's
+    conditions."""
     book = book or load_phrasebook()
     state, kind, extra = _decide(session, act)
     if session.codec.speaks_after:
-        kind = _seen(session, act, kind)
+        kind = _seen(session, act, kind, line, tuple(extra.get("show") or ()))
     say = book.line(kind, rng, manner)
     return Proposal(last=session.last, state=state, say=say, **extra)  # type: ignore[arg-type]
 
@@ -80,8 +83,11 @@ def _decide(session: Session, act: Act) -> Decision:
             raise ValueError(f"no answer to an act of kind {act.kind!r}")
 
 
-def _seen(session: Session, act: Act, kind: str) -> str:
+def _seen(session: Session, act: Act, kind: str, line: str, shown: tuple[str, ...]) -> str:
     """The kind of line for who sees what comes of the answer."""
+    if kind in {"SHOW_item", "SHOW_compare"}:
+        notes = {note.kind for note in knowledge_notes(session, line, "SHOW_ITEMS", shown)}
+        return "SHOW_told" if "told" in notes else "SHOW_unknown" if notes else kind
     if kind == "OFFER_changed" and act.name.startswith("right_"):
         return "OFFER_righted"
     if kind != "NEGOTIATE":

@@ -13,6 +13,7 @@ from haggle.core.turn import Turn
 from haggle.trade import asking, checks, placeholders
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
+from haggle.trade.informed import informed
 from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
@@ -70,8 +71,12 @@ class Trade:
         """Resolve what may stand against the ledger: stock, totals, counter-offers."""
         assert ruling.action is not None
         if not isinstance(ruling, Ruling):
-            return resolve(session, ruling.action, guarded=False)
+            return informed(
+                session, line, resolve(session, ruling.action, guarded=False), admit=True
+            )
         resolved = resolve(session, ruling.action, guarded=True, impossible=ruling.impossible)
+        if level != "written" or session.codec.speaks_after:
+            resolved = informed(session, line, resolved, admit=level != "written")
         told = tuple(reason for reason in ruling.reasons if reason != "inference")
         quoted = ruling.quoted if ruling.line else ""
         return replace(resolved, interventions=(*resolved.interventions, *told), quoted=quoted)

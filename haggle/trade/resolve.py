@@ -25,6 +25,7 @@ from haggle.trade.wire import MAX_SHOWN, Proposal
 from haggle.trade.world import Item, World, listed, money
 
 MAX_NAMED = 80  # as long as an item's name may be
+MAX_TOLD = 300  # of what is told of goods
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,8 @@ def degraded(session: Session, reason: str) -> Resolved:
 
 
 def _say_note(note: Note) -> str:
-    name = " ".join(note.name.replace("__", " ").split())[:MAX_NAMED]
+    most = MAX_TOLD if note.kind == "told" else MAX_NAMED
+    name = " ".join(note.name.replace("__", " ").split())[:most]
     return lines().notes[note.kind].format(name=name, left=note.left)
 
 

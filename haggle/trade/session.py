@@ -135,7 +135,7 @@ class Session(Episode):
 
     def read(self, utterance: str) -> Reading:
         """What a player's line refers to now; worked out once for a line, cart and view."""
-        shown = self._in_view()
+        shown = self.in_view()
         key = utterance, tuple(self.cart), shown, self.world.catalogue, self.linker
         if self._reading is None or self._reading[0] != key:
             self._reading = key, self.linker.read(utterance, self.world.view(self.cart, shown))
@@ -155,7 +155,7 @@ class Session(Episode):
         """Ids of the items that a line names with numbers of pieces that nobody can buy."""
         return self.read(utterance).uncountable()
 
-    def _in_view(self) -> tuple[str, ...]:
+    def in_view(self) -> tuple[str, ...]:
         """The names that `the second one` counts: what was just shown, else what is in the cart."""
         just_shown = self.procedure.states.get(self.state)
         if self.cart and not (just_shown and just_shown.payload == "show"):

@@ -41,6 +41,7 @@ def untrue_claims(session: Session, resolved: Resolved) -> list[str]:
         "concluded": closing or not resolved.cart,
         "changed": moved or closing,
         "emptied": not resolved.cart,
-        "refused": bool(resolved.notes) or not (moved or closing),
+        "refused": any(note.kind not in ("told", "unknown") for note in resolved.notes)
+        or not (moved or closing),
     }
     return sorted(claim for claim in found if not true[claim])

@@ -1,0 +1,58 @@
+"""Questions about goods, answered with what the shop's file says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from haggle.trade.knowledge import asks_about_goods, told
+from haggle.trade.ledger import Note
+from haggle.trade.resolve import Resolved, worded
+from haggle.trade.session import Session
+from haggle.trade.world import Item
+
+MOST = 2  # goods that are told of at once
+
+
+def informed(session: Session, line: str, resolved: Resolved, *, admit: bool) -> Resolved:
+    """The outcome with what is known of the goods that a line asks about.
+
+    With `admit` the merchant also says where it knows nothing.
+    """
+    notes = knowledge_notes(session, line, resolved.proposal.state, resolved.shown)
+    notes = [note for note in notes if admit or note.kind == "told"]
+    if not notes:
+        return resolved
+    return worded(
+        session, replace(resolved, notes=(*resolved.notes, *notes)), resolved.proposal.say
+    )
+
+
+def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, ...]) -> list[Note]:
+    """What there is to say of the goods that a line asks about, answered in this state."""
+    answering = session.procedure.state(state)
+    if not (answering.payload == "show" or answering.transparent):
+        return []
+    if not asks_about_goods(line, session.read(line)):
+        return []
+    items = _asked_about(session, line, shown)
+    found = [(item, told(item, line, currency=session.world.currency)) for item in items]
+    several = len(found) > 1
+    return [
+        Note("told", f"{item.item_name}: {text}" if several else text)
+        if text
+        else Note("unknown", item.item_name)
+        for item, text in found
+    ]
+
+
+def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[Item]:
+    """The one or two goods that a question is about: those shown in answer, else those named, else
+    the only one in view."""
+    world = session.world
+    named = [world.by_id[i] for i in sorted(session.named(line))]
+    in_view = [world.find(name) for name in shown or session.in_view()]
+    for items in ([item for item in in_view if item in named], named, in_view):
+        known = [item for item in items if item is not None and item.for_sale]
+        if 1 <= len(known) <= (MOST if items is not in_view or shown else 1):
+            return known
+    return []

@@ -1,0 +1,85 @@
+"""Questions about goods are answered with what the shop's file says, whatever the model says."""
+
+from __future__ import annotations
+
+import pytest
+
+from haggle.core.json_text import to_json
+from haggle.trade.outcome import outcome
+
+
+@pytest.fixture
+def told(stall):
+    """The stall, where something is known of the axe and the rope."""
+    items = [
+        item.model_copy(
+            update={
+                "axe": {
+                    "description": "A felling axe.",
+                    "facts": ["Forged in Norwall of blue steel."],
+                },
+                "rope": {"description": "Hemp, laid by hand."},
+            }.get(item.item_id, {})
+        )
+        for item in stall.items
+    ]
+    return stall.model_copy(update={"items": items})
+
+
+@pytest.mark.parametrize("guard", ["off", "state"])
+def test_the_asked_goods_are_told_of(visit, told, guard):
+    customer = visit(guard, world=told)
+    turn = customer.turn("SHOW_ITEMS", "Look.", "where is the sharp axe from?", show=["Sharp Axe"])
+    assert turn.says == "Look. Forged in Norwall of blue steel."
+
+
+def test_a_question_taken_for_talk_is_answered_all_the_same(visit, told):
+    turn = visit(world=told).turn("CASUAL", "Hm.", "what is the sharp axe made of?")
+    assert turn.says == "Hm. Forged in Norwall of blue steel."
+
+
+def test_what_nothing_is_known_of_is_not_made_up(visit, told):
+    turn = visit(world=told).turn(
+        "SHOW_ITEMS", "Look.", "what is the mana potion made of?", show=["Mana Potion"]
+    )
+    assert "Mana Potion I do not know" in turn.says
+
+
+def test_two_goods_are_told_of_by_name(visit, told):
+    line = "which lasts longer, the sharp axe or the sturdy rope?"
+    names = ["Sharp Axe", "Sturdy Rope (20m)"]
+    says = visit(world=told).turn("SHOW_ITEMS", "Well.", line, show=names).says
+    assert "Sharp Axe: " in says and "Sturdy Rope (20m): Hemp" in says
+
+
+@pytest.mark.parametrize(
+    "line", ["how much is the sharp axe?", "show me the sharp axe", "nice day?"]
+)
+def test_other_lines_are_answered_as_they_were(visit, told, line):
+    assert visit(world=told).turn("SHOW_ITEMS", "Look.", line, show=["Sharp Axe"]).says == "Look."
+
+
+def test_an_order_is_not_interrupted_by_facts(visit, told):
+    customer = visit(world=told)
+    line = "is the sharp axe any good? I take one anyway"
+    turn = customer.turn("OFFER_SELL", "__CART__.", line, cart=[["Sharp Axe", 1]])
+    assert turn.says == "1 Sharp Axe."
+
+
+def test_numbers_of_a_fact_are_no_false_prices(visit, told):
+    rope = next(item for item in told.items if item.item_id == "rope")
+    items = [rope.model_copy(update={"facts": ["Holds 300 pounds."]}), *told.items[:2]]
+    customer = visit(world=told.model_copy(update={"items": items}))
+    line = "how much weight does the sturdy rope hold?"
+    turn = customer.turn("SHOW_ITEMS", "See.", line, show=["Sturdy Rope (20m)"])
+    assert turn.says == "See. Holds 300 pounds." and turn.failed == []
+
+
+def test_the_model_reads_what_is_told_before_it_speaks(visit, told):
+    customer = visit(world=told, method="astp-stepwise")
+    text = to_json({"last": "", "state": "SHOW_ITEMS", "show": ["Sharp Axe"]})
+    merchant, session = customer.merchant, customer.session
+    from haggle.core.engine import Generation
+
+    move = merchant.act(session, "what is the sharp axe made of?", Generation(text))
+    assert outcome(session, move.outcome) == "shown; told: Forged in Norwall of blue steel."
