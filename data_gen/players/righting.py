@@ -72,9 +72,10 @@ def _one(slip: Slip, p: Speaker, s: Session) -> Spoken | None:
     if asked and not slip.wanted:
         return p.say(Act("right_question", "clear"), "item", item=named)
     if number:
+        named = p.item(item, number, cart_names(s))
         values = {"item": named, "qty": p.quantity(number), "other": p.quantity(held[item])}
         return p.say(_righted("right_number", slip, s), "item", "qty", **values)
-    if not slip.wanted:
+    if not slip.wanted or item in slip.before:
         return None
     name = "right_question" if asked else "right_extra"
     return p.say(_righted(name, slip, s), "item", item=named)
@@ -106,10 +107,12 @@ def _back(slip: Slip, p: Speaker, s: Session) -> Spoken | None:
 def _can_repeat(slip: Slip, session: Session) -> bool:
     """Whether what was ignored can be said again and means the same now."""
     kind = slip.act.kind
+    if session.procedure.is_review(session.last):
+        return False  # a yes in reported words closes no sale
     return bool(session.cart) and kind in {"haggle", "agree"} and not slip.act.cart
 
 
 def _again(slip: Slip, p: Speaker, s: Session) -> Spoken:
     """The same once more: it was not heard."""
     act = Act("right_again", slip.act.kind, bid=slip.act.bid)
-    return p.say(act, "line", line=slip.line.rstrip(".!"))
+    return p.say(act, "line", line=slip.line.rstrip(".!? "))

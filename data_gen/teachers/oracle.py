@@ -53,7 +53,7 @@ def propose(
     book = book or load_phrasebook()
     state, kind, extra = _decide(session, act)
     if session.codec.speaks_after:
-        kind = _seen(session, act, kind, line, tuple(extra.get("show") or ()))
+        kind = _seen(session, act, kind, line)
     say = book.line(kind, rng, manner)
     return Proposal(last=session.last, state=state, say=say, **extra)  # type: ignore[arg-type]
 
@@ -83,10 +83,10 @@ def _decide(session: Session, act: Act) -> Decision:
             raise ValueError(f"no answer to an act of kind {act.kind!r}")
 
 
-def _seen(session: Session, act: Act, kind: str, line: str, shown: tuple[str, ...]) -> str:
+def _seen(session: Session, act: Act, kind: str, line: str) -> str:
     """The kind of line for who sees what comes of the answer."""
     if kind in {"SHOW_item", "SHOW_compare"}:
-        notes = {note.kind for note in knowledge_notes(session, line, "SHOW_ITEMS", shown)}
+        notes = {note.kind for note in knowledge_notes(session, line, "SHOW_ITEMS", act.items)}
         return "SHOW_told" if "told" in notes else "SHOW_unknown" if notes else kind
     if kind == "OFFER_changed" and act.name.startswith("right_"):
         return "OFFER_righted"

@@ -27,7 +27,7 @@ def asked():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Phrasebook, "wording", noted)
-        config = DataConfig(seed=1, drills=0.25, doubts=0.35)
+        config = DataConfig(seed=1, drills=0.2, doubts=0.3, questions=0.2, slips=0.2)
         for index in range(450):
             make_dialogue(config, "train", index)
     return {act: ways for act, ways in given.items() if times[act] >= SEEN}
