@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from data_gen.language.phrasebook import PHRASES, PLAIN, Split
+from data_gen.language.phrasebook import PHRASES, PLAIN, Split, load_phrasebook
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError
 from haggle.trade.world import (
@@ -37,6 +37,7 @@ STOCKS_DEAR = (1, 1, 1, 2, 2, 3, 4, 6)
 DEAR = 3000  # unit price from which few pieces are in stock
 DISCOUNTS = (0.0, 0.05, 0.1, 0.1, 0.15, 0.15, 0.2, 0.2, 0.25, 0.3)
 STEPS = (0.02, 0.05, 0.05, 0.05, 0.1)
+SAMPLED = ("CASUAL_greet", "CASUAL_smalltalk")  # the kinds of lines that a merchant is told by
 QUALITIES = {
     "Old": 0.5, "Used": 0.6, "Small": 0.7, "Plain": 0.8, "Spare": 1.0, "Blue": 1.0, "Red": 1.0,
     "Heavy": 1.2, "New": 1.3, "Large": 1.5, "Fine": 1.9, "Rare": 3.0,
@@ -352,6 +353,13 @@ def _item(
     )  # fmt: skip
 
 
+@cache
+def _samples(merchant: BankMerchant) -> list[str]:
+    """Lines in the merchant's manner, always the same ones for a name."""
+    book, rng = load_phrasebook(), random.Random(merchant.name)
+    return [rng.choice(book.merchant[kind][merchant.manner]) for kind in SAMPLED]
+
+
 def sample_shop(
     rng: random.Random, split: Split, items: tuple[int, int] = (5, 14), invented: float = 0.2
 ) -> Shop:
@@ -391,6 +399,7 @@ def sample_shop(
             merchant=MerchantInfo(
                 name=merchant.name,
                 persona=merchant.persona,
+                samples=_samples(merchant),
                 haggling=Haggling(max_discount=rng.choice(DISCOUNTS), step=rng.choice(STEPS)),
             ),
             currency=rng.choice(genre.currency),

@@ -46,13 +46,15 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
 
 
 def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[Item]:
-    """The one or two goods that a question is about: those shown in answer, else those named, else
-    the only one in view."""
+    """The one or two goods that a question is about: those shown in answer, those of them that are
+    named, those named, or the only one in view."""
     world = session.world
     named = [world.by_id[i] for i in sorted(session.named(line))]
-    in_view = [world.find(name) for name in shown or session.in_view()]
-    for items in ([item for item in in_view if item in named], named, in_view):
-        known = [item for item in items if item is not None and item.for_sale]
-        if 1 <= len(known) <= (MOST if items is not in_view or shown else 1):
+    answer = [item for item in map(world.find, shown) if item is not None]
+    view = [item for item in map(world.find, session.in_view()) if item is not None]
+    choices = (answer, [item for item in answer if item in named], named, view[:2])
+    for most, items in zip((MOST, MOST, MOST, 1), choices, strict=True):
+        known = [item for item in items if item.for_sale]
+        if 1 <= len(known) <= most:
             return known
     return []
