@@ -125,7 +125,7 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
     session = Session(worlds[dialogue.world], method=get_method(DEFAULT_METHOD))
     turns = []
     for index, turn in enumerate(dialogue.turns, start=1):
-        record = _play(session, turn, f"{where}, turn {index}")
+        record = play_turn(session, turn, f"{where}, turn {index}")
         turns.append(
             {
                 "player": turn.player,
@@ -150,7 +150,7 @@ def _row(path: Path, voice: str, number: int, dialogue: CorpusDialogue) -> dict[
     }
 
 
-def _play(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
+def play_turn(session: Session, turn: CorpusTurn, where: str) -> TurnRecord:
     """One labelled turn through the real turn function; anything it objects to is an error."""
     _check_fields(session, turn, where)
     _check_names(session, turn, where)
