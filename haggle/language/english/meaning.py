@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator
 
@@ -18,6 +18,7 @@ from haggle.language.english.names import Run
 from haggle.language.english.numbers import begins_number
 from haggle.language.reading import Catalogue
 
+Due: TypeAlias = Literal["asked", "place", "article"]
 _REACH = 4  # words between a phrase and what it hangs on
 
 
@@ -31,6 +32,7 @@ class Limits(Record):
     floor: float
     apart: float
     asked: float
+    article: float
     described: float
     lead: float
     most_words: int
@@ -43,6 +45,11 @@ class Limits(Record):
     polite: Words
     elsewhere: Annotated[tuple[str, ...], BeforeValidator(_texts)]
 
+    def least(self, due: Due, words: int) -> float:
+        """How much nearer a thing must be than anything of `elsewhere`."""
+        by_place = {"asked": -self.asked, "place": 0.0, "article": self.article}
+        return self.apart + by_place[due] - (self.described if words > 1 else 0.0)
+
 
 LIMITS = load_config(Path(__file__).with_name("meaning.yaml"), Limits)
 
@@ -50,11 +57,11 @@ _PLAIN = LIMITS.parts | CUES.packs | CUES.measures | CUES.holding  # say too lit
 
 
 class Phrase(NamedTuple):
-    """Words from `at` to `end` that may call a thing; `asked` where words before them want one."""
+    """Words from `at` to `end` that may call a thing, and why goods are due there."""
 
     at: int
     end: int
-    asked: bool
+    due: Due
 
 
 def meant(
@@ -65,14 +72,13 @@ def meant(
     if not goods:
         return {}
     found: dict[int, Run] = {}
-    for at, end, asked in phrases(line, is_linked):
+    for at, end, due in phrases(line, is_linked):
         text = line.text[line.words[at].start : line.words[end - 1].end]
         row = embedder.embed([text])[0]
         scores = (embedder.kept(tuple(thing.name for thing in goods)) @ row).tolist()
         top = max(scores)
         other = float((embedder.kept((*LIMITS.elsewhere, catalogue.currency)) @ row).max())
-        apart = LIMITS.apart - asked * LIMITS.asked - (end - at > 1) * LIMITS.described
-        if top < LIMITS.floor or top - other < apart:
+        if top < LIMITS.floor or top - other < LIMITS.least(due, end - at):
             continue
         ranked = sorted(zip(scores, goods, strict=True), key=lambda pair: -pair[0])
         near = [thing.id for score, thing in ranked if score > top - LIMITS.lead]
@@ -86,10 +92,15 @@ def phrases(line: Line, is_linked: Callable[[int], bool]) -> list[Phrase]:
     for at, end in _runs(line, is_linked):
         if end - at > LIMITS.most_words or not _stands_free(line, at, end, is_linked):
             continue
-        asked = _is_asked_for(line, at)
-        joined = _is_joined(line, at, lambda place: is_linked(place) or _is_in(found, place))
-        if asked or joined or _is_clause(line, at, end):
-            found.append(Phrase(at, end, asked))
+        due: Due | None = "article" if _is_described(line, at, end) else None
+        if _is_joined(line, at, lambda place: is_linked(place) or _is_in(found, place)):
+            due = "place"
+        if _is_clause(line, at, end):
+            due = "place"
+        if _is_asked_for(line, at):
+            due = "asked"
+        if due:
+            found.append(Phrase(at, end, due))
         if len(found) == LIMITS.most_phrases:
             break
     return found
@@ -155,6 +166,14 @@ def _is_asked_for(line: Line, at: int) -> bool:
     return counted or word in LIMITS.wanting
 
 
+def _is_described(line: Line, at: int, end: int) -> bool:
+    """Whether words are an article and at least two words that belong to nobody."""
+    if end - at < 2 or not at or line.gap(at).strip():
+        return False
+    known = line.said(at - 1) in LIMITS.determiners
+    return known and line.said(at - 2) not in LIMITS.owners | LIMITS.bearers
+
+
 def _is_in(found: list[Phrase], place: int) -> bool:
     return any(phrase.at <= place < phrase.end for phrase in found)
 
@@ -170,7 +189,7 @@ def _is_joined(line: Line, at: int, is_goods: Callable[[int], bool]) -> bool:
 def _is_clause(line: Line, at: int, end: int) -> bool:
     """Whether words are all there is to a clause but for an article and courtesy: `fat burner,
     please`."""
-    while end < len(line.words) and not line.gap(end).strip() and line.said(end) in LIMITS.polite:
+    while end < len(line.words) and not line.gap(end).strip() and _may_follow(line.said(end)):
         end += 1
     if not line.stops(end - 1):
         return False
@@ -180,3 +199,7 @@ def _is_clause(line: Line, at: int, end: int) -> bool:
             return False
         at -= 1
     return True
+
+
+def _may_follow(word: str) -> bool:
+    return word in LIMITS.polite or word in CUES.times or begins_number(word) or word.isdecimal()

@@ -58,7 +58,9 @@ def phrases(text: str, linked: tuple[str, ...] = ()) -> list[str]:
         ("three ropes and a fat burner", ["fat burner"]),
         ("is it cheaper than the camp burner", ["camp burner"]),
         ("my wife knits all winter", []),
-        ("we walked along the muddy towpath", []),
+        ("we walked along muddy towpaths", []),
+        ("we met on the towpath", []),
+        ("the miller's ordered his geese", []),
         ("I've two sisters in Frosthavn", []),
         ("she has a rope ladder", []),  # words of a name beside a linked one
         ("thank you kindly", []),
