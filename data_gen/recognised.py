@@ -38,7 +38,7 @@ WAYS = {
         "i want a {}",
         "how about that {}?",
     ),
-    "new": (  # on these nothing was chosen
+    "new": (  # other sentences; no limit was chosen on them
         "I'd like your {}",
         "{} x3",
         "is there still a {} to be had",
