@@ -149,13 +149,13 @@ def _dialogue_rows(
     for index, turn in enumerate(dialogue.turns):
         at = f"{where}, turn {index + 1}"
         twin = session.branch() if turn.did else session
-        record = _play(twin, turn.player, turn, at)
+        record = play_turn(twin, turn.player, turn, at)
         if turn.did:
             messages = row_messages(twin, set(range(index)))
             name = f"{row['id']}/{index + 1}"
             righted.append({**row, "id": name, "messages": messages, "turns": [_labels(record)]})
             unlearned.add(index)
-            _play(session, turn.player, turn.did, f"{at}, did")
+            play_turn(session, turn.player, turn.did, f"{at}, did")
         else:
             turns.append(_labels(record))
     if turns:
@@ -175,7 +175,7 @@ def _labels(record: TurnRecord) -> dict[str, Any]:
     }
 
 
-def _play(session: Session, player: str, turn: CorpusAnswer, where: str) -> TurnRecord:
+def play_turn(session: Session, player: str, turn: CorpusAnswer, where: str) -> TurnRecord:
     """One labelled turn through the real turn function; anything it objects to is an error."""
     _check_fields(session, turn, where)
     _check_names(session, turn, where)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from haggle.core.engine import Engine
@@ -30,21 +30,28 @@ def open_shop(
     guard: str = "state",
     engine: str | Engine = "llamacpp",
     confirmation: str | None = None,
+    embeddings: bool | Literal["auto"] = False,
 ) -> Shop:
     """A merchant in a shop, and one customer before the counter.
 
     `shop` is a YAML, JSON or CSV file, or the name of a shop that Haggle brings; `engine` a serve
-    config (its name or file), or an engine that other shops use as well. Raises HaggleError for a
-    file with a mistake, an unknown guard, or a model that is not there.
+    config (its name or file), or an engine that other shops use as well. With `embeddings`
+    nicknames of goods are guessed by their meaning too (needs the extra of that name; `"auto"`:
+    only where it is installed). Raises HaggleError for a file with a mistake, an unknown guard,
+    or a model that is not there.
     """
+    from haggle.language.embeddings import load_embedder
+    from haggle.language.english.linker import English
     from haggle.trade.merchant import Merchant, check_guard
     from haggle.trade.session import Session
     from haggle.trade.world_io import named_world, with_confirmation
 
     level = check_guard(guard)
     world = with_confirmation(named_world(str(shop)), confirmation)
+    linker = English(load_embedder(embeddings))
     loaded: Any = _load(engine) if isinstance(engine, str) else engine
-    return Shop(Session(world), Merchant(loaded, level), owns=isinstance(engine, str))
+    session = Session(world, linker=linker)
+    return Shop(session, Merchant(loaded, level), owns=isinstance(engine, str))
 
 
 def _load(engine: str) -> Engine:

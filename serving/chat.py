@@ -16,6 +16,7 @@ from haggle.core.agent import Agent
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.core.turn import Turn
+from haggle.language.reading import Linker
 from haggle.sop.domain import SOP, Talk
 from haggle.sop.task import Task
 from haggle.trade.merchant import Guard, Merchant
@@ -106,11 +107,12 @@ def chat(
     guard: Guard,
     *,
     method: str = DEFAULT_METHOD,
+    linker: Linker | None = None,
     console: Console | None = None,
 ) -> Session:
     """Run a conversation until the player quits (`/quit`, end of input) or the merchant ends it."""
     console = console or Console()
-    session = Session(world, method=get_method(method))
+    session = Session(world, method=get_method(method), linker=linker)
     console.print(shop_table(world))
     about = f"{engine.name}, {engine.model}, guard {guard}. "
     about += "/shop lists, /confirm buys what was reviewed, /quit leaves."

@@ -28,6 +28,7 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.json_text import to_json
 from haggle.core.text import MAX_UTTERANCE
+from haggle.language.reading import Linker
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.records import TurnRecord
@@ -126,10 +127,11 @@ def make_app(
     confirmation: str | None = None,
     api_key: str | None = None,
     origins: tuple[str, ...] = (),
+    linker: Linker | None = None,
 ) -> FastAPI:
     """The application. `worlds` are the shops served by name, the first where none is asked for;
     `confirmation` what closes a sale in all of them, where it is not left to each; `origins` the
-    web pages whose scripts may call it."""
+    web pages whose scripts may call it; `linker` reads what players type."""
     sessions = Sessions(most, idle)
     guarded = [Depends(_key_check(api_key))]
     app = bare_app(origins)
@@ -143,7 +145,7 @@ def make_app(
         }  # fmt: skip
 
     app.include_router(
-        _visits(engine, worlds, sessions, method, confirmation), dependencies=guarded
+        _visits(engine, worlds, sessions, method, confirmation, linker), dependencies=guarded
     )
     app.include_router(_talk(Merchant(engine, guard), sessions), dependencies=guarded)
     return app
@@ -184,6 +186,7 @@ def _visits(
     sessions: Sessions,
     method: str,
     confirmation: str | None,
+    linker: Linker | None,
 ) -> APIRouter:
     """Routes that list the shops, open sessions in them, look at them and close them."""
     routes = APIRouter()
@@ -197,7 +200,7 @@ def _visits(
     def open_session(opening: Opening) -> Visit:
         """Open a session in a shop."""
         shop = with_confirmation(_world(opening, worlds), confirmation)
-        session = Session(shop, method=get_method(method))
+        session = Session(shop, method=get_method(method), linker=linker)
         number = sessions.open(session)
         warm = getattr(engine, "warm", None)
         if warm is not None:

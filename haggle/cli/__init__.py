@@ -16,8 +16,8 @@ from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
-from haggle.cli.levels import check_level
-from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method, Quiet
+from haggle.cli.levels import check_level, linker
+from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.tables import print_experiment, print_table
@@ -114,6 +114,7 @@ def chat(
     gguf: Gguf = None,
     method: Method = "astp-compact",
     confirmation: Confirmation = None,
+    embeddings: Embeddings = "off",
     character: Annotated[
         str, typer.Option(help="merchant, gatekeeper, or a task file of your own.")
     ] = "merchant",
@@ -130,11 +131,12 @@ def chat(
         shop = named_world(world)
     with located("--confirmation"):
         shop = with_confirmation(shop, confirmation)
+    reader = linker(embeddings)
     from pipeline.engines import open_engine
 
     loaded = open_engine(engine, gguf)
     try:
-        run(shop, loaded, level, method=method)
+        run(shop, loaded, level, method=method, linker=reader)
     finally:
         loaded.close()
 

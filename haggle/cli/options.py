@@ -24,6 +24,13 @@ Confirmation = Annotated[
         help="What closes a sale: spoken (words) or explicit (a call of its own); else the shop's.",
     ),
 ]
+Embeddings = Annotated[
+    str,
+    typer.Option(
+        "--embeddings",
+        help="Guess what nicknames of goods mean: off, on (needs the extra), auto (if installed).",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 Batch = Annotated[int, typer.Option(min=1, help="Turns at once.")]
 WeightsEngine = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from haggle.cli.options import Confirmation, Engine, Gguf, Guard, Method
+from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method
 from haggle.core.errors import HaggleError, install_hint
 
 
@@ -20,6 +20,7 @@ def serve(
     gguf: Gguf = None,
     method: Method = "astp-compact",
     confirmation: Confirmation = None,
+    embeddings: Embeddings = "off",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     max_sessions: Annotated[
@@ -37,7 +38,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve merchants over HTTP: sessions, turns (whole or streamed), documentation at /docs."""
-    from haggle.cli.levels import check_level
+    from haggle.cli.levels import check_level, linker
     from haggle.core.config import located
     from haggle.trade.world_io import named_world, with_confirmation
     from pipeline.engines import open_engine
@@ -60,6 +61,7 @@ def serve(
         worlds = {shop.name: with_confirmation(shop, confirmation) for shop in shops}
     if len(worlds) < len(shops):
         raise HaggleError("two shops have the same name", where="--world")
+    reader = linker(embeddings)
     key = read_key(api_key_env, "--api-key-env")
     check_port(host, port)
     loaded = open_engine(engine, gguf)
@@ -67,6 +69,7 @@ def serve(
         app = make_app(
             loaded, worlds, level, method=method, most=max_sessions, idle=60 * idle_minutes,
             confirmation=confirmation, api_key=key, origins=tuple(allow_origin or ()),
+            linker=reader,
         )  # fmt: skip
         typer.echo(f"{loaded.name}, {loaded.model}, guard {level}: {', '.join(worlds)}")
         typer.echo(f"http://{host}:{port}  (documentation: /docs; Ctrl-C stops it)")

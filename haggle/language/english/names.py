@@ -51,8 +51,11 @@ class Run(NamedTuple):
 class Names:
     """The words of the names of one catalogue, and of its currency."""
 
-    def __init__(self, currency: str, things: Iterable[tuple[str, str, bool]]) -> None:
-        """`things` are ids, names, and whether each was ever for sale."""
+    def __init__(
+        self, currency: str, things: Iterable[tuple[str, str, bool]], lexicon: bool = True
+    ) -> None:
+        """`things` are ids, names, and whether each was ever for sale; `lexicon` says whether what
+        else people call them is looked up."""
         self.dull = frozenset(map(singular, _words_of(currency)))
         self._words: dict[str, tuple[str, ...]] = {}
         self._heads: dict[str, str] = {}
@@ -67,7 +70,7 @@ class Names:
             if not sold:
                 self._known_only.add(thing_id)
                 continue
-            for nickname in nicknames(name):
+            for nickname in nicknames(name) if lexicon else ():
                 self._nicknamed.setdefault(nickname, []).append(thing_id)
         self._order = {thing_id: place for place, thing_id in enumerate(self._words)}
         self._sorted = sorted(self._owners)
