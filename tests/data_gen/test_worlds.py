@@ -120,9 +120,8 @@ class TestBank:
             ends_in_s = item.name.split(" (")[0].endswith("s")
             assert changed or ends_in_s or item.name in SAME_PLURAL, item.plural
 
-    def test_ten_genres_and_more_have_something_to_tell_of_every_item(self):
-        told = [all(i.description and i.facts for i in g.items) for g in BANK.genres.values()]
-        assert sum(told) >= 10
+    def test_there_is_something_to_tell_of_every_item(self):
+        assert not [i.name for i in BANK_ITEMS if not i.description or len(i.facts) < 2]
 
     @pytest.mark.parametrize("genre", BANK.genres)
     def test_what_is_told_is_short_and_plain_and_speaks_of_no_price(self, genre):
