@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ class Lexicon(Record):
     gestures: list[str]
     gestures_against: list[str]
     leading: list[str]
+    hanging: list[str]
+    joints: list[list[str]]
     doubts: dict[str, list[str]]
     leaving: list[str]
     abuse: list[str]
@@ -54,6 +57,7 @@ class Reader:
     grammar: Grammar
     gestures: frozenset[str]
     known: frozenset[str]
+    joints: frozenset[tuple[str, str]]
     mended: dict[str, str]
 
     def words(self, line: str, names: Collection[str] = ()) -> list[Token]:
@@ -91,6 +95,9 @@ def _reader() -> Reader:
         lexicon=lexicon,
         grammar=grammar,
         gestures=gestures,
+        joints=frozenset(
+            pair for one, two in lexicon.joints for pair in product(one.split(), two.split())
+        ),
         known=frozenset(grammar.words | gestures | spoken),
         mended=slips({word for text in agreeing for word in re.findall(r"[a-z]{4,}", text)}),
     )

@@ -112,6 +112,12 @@ class Terms:
         return frozenset(re.findall(r"[^\W_]+", self.merchant.casefold())) - {"the", "of", "and"}
 
     @cached_property
+    def single(self) -> bool:
+        """Whether all there is is one piece, of what is not called by a plural: no scissors."""
+        last = self.goods[0].names[0].casefold().split()[-1:]
+        return self.counts == {1} and last == [singular(word) for word in last]
+
+    @cached_property
     def counts(self) -> frozenset[int]:
         """Numbers of all that is in the cart: its pieces."""
         return frozenset({sum(good.quantity for good in self.goods)})
