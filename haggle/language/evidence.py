@@ -55,7 +55,7 @@ class _Answer:
     """One line on the way to a verdict."""
 
     def __init__(self, found: Sequence[Token], terms: Terms, english: Reader) -> None:
-        self._terms, self._english = terms, english
+        self._terms, self._english, self._found = terms, english, found
         self._tokens = [t for t in found if t.kind not in {"comma", "stop"}]
         self._words = [self._generic(t.text) for t in self._tokens]
         self._sentences = list(_sentences(found))
@@ -93,7 +93,7 @@ class _Answer:
         """
         if self._vetoed() or self._asks() or self._slots.strange_amount(self._fixed()):
             return False
-        if self._breaks_off() or self._waits():
+        if self._quotes() or self._breaks_off() or self._tagged() or self._waits():
             return False
         found: set[str] = set()
         goods: set[str] = set()
@@ -168,6 +168,23 @@ class _Answer:
         return not any(
             (end, role) in self._line.phrases(at) for at in range(end - 1) for role in SPOKEN
         )
+
+    def _tagged(self) -> bool:
+        """Whether a line reads terms back and asks: `four axes, right`."""
+        start, clauses = self._sentences[-1] if self._sentences else (0, [])
+        last = start + sum(map(len, clauses)) - 1
+        tags = self._english.lexicon.tags
+        return (
+            last > start
+            and self._words[last] in tags
+            and self._line.covers(start, last, "terms", NEUTRAL)
+        )
+
+    def _quotes(self) -> bool:
+        """Whether a line begins with who speaks, and a colon: `Merchant: yes`."""
+        colon = next((n for n, token in enumerate(self._found) if token.text == ":"), 0)
+        named = self._terms.name_words.union(self._english.lexicon.speakers)
+        return colon > 0 and all(token.text in named for token in self._found[:colon])
 
     def _waits(self) -> bool:
         """Whether an agreement is for a time named before it: `We sail at dawn. I'll buy then.`"""

@@ -28,6 +28,8 @@ class Lexicon(Record):
     gestures_against: list[str]
     leading: list[str]
     hanging: list[str]
+    tags: list[str]
+    speakers: list[str]
     joints: list[list[str]]
     doubts: dict[str, list[str]]
     leaving: list[str]
@@ -87,7 +89,7 @@ def reader() -> Reader:
 def _reader() -> Reader:
     lexicon = _lexicon()
     grammar = Grammar(lexicon.roles, lexicon.sets, SLOTS)
-    agreeing = [*lexicon.roles["affirm"], *lexicon.roles["plain"]]
+    agreeing = [text for role in ("affirm", "plain", "bare") for text in lexicon.roles[role]]
     agreeing += [entry for name in ("yes", "done", "ok") for entry in lexicon.sets[name]]
     gestures = frozenset(lexicon.gestures)
     spoken = {word for entry in lexicon.spellings.values() for word in entry.split()}

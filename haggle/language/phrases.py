@@ -172,9 +172,10 @@ class Line:
             if at == len(self.words):
                 continue
             then = [(state.after(self.words[at]), at + 1)]
-            for name in state.slots & self._opening(at):
-                following = state.after(name)
-                then += [(following, end) for end in self._ends(name, at)]
+            if state.slots:
+                for name in state.slots & self._opening(at):
+                    following = state.after(name)
+                    then += [(following, end) for end in self._ends(name, at)]
             for after, end in then:
                 if after is not None and (id(after), end) not in seen:
                     seen.add((id(after), end))

@@ -60,8 +60,8 @@ def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> li
         elif kind == "word":
             said = _canonical(match[0], spellings, known)
             found += [Token(word, _kind(word), start, end) for word in said]
-            short = len(said) > 1 and "'" in match[0] and said[-1] in _SHORTENED
-            found[-1:] = [replace(found[-1], shortened=short)]
+            if len(said) > 1 and "'" in match[0] and said[-1] in _SHORTENED:
+                found[-1] = replace(found[-1], shortened=True)
         elif kind == "stop" and match[0].startswith(".."):
             found.append(Token("...", "sign", start, end))
         else:
