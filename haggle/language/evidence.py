@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from haggle.language.english.impossible import bids_below_nothing
@@ -19,8 +20,9 @@ from haggle.language.tokens import Token, hidden_characters
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 NEUTRAL = ("courtesy", "terms")
-AGREEING = ("affirm", "plain", "assent")
-SPOKEN = (*AGREEING, "parting", "remark", *NEUTRAL)
+AGREEING = ("affirm", "plain", "bare", "assent")
+REMARKS = ("remark", "wish")
+SPOKEN = (*AGREEING, "parting", *REMARKS, *NEUTRAL)
 ACTED = ("gesture", "deed", *AGREEING, *NEUTRAL)
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
 
@@ -53,18 +55,30 @@ class _Answer:
     """One line on the way to a verdict."""
 
     def __init__(self, found: Sequence[Token], terms: Terms, english: Reader) -> None:
-        self._terms, self._english = terms, english
+        self._terms, self._english, self._found = terms, english, found
         self._tokens = [t for t in found if t.kind not in {"comma", "stop"}]
         self._words = [self._generic(t.text) for t in self._tokens]
         self._sentences = list(_sentences(found))
         self._slots = TermSlots(self._words, terms, {start for start, _ in self._sentences})
-        self._line = english.grammar.line(self._words, self._slots.by_name)
+        self._line = english.grammar.line(self._words, self._slots.by_name, self._joined())
 
     def _generic(self, word: str) -> str:
         """A word, or `coins` for the plural of a currency that no template says."""
         own = self._terms.currency_words - self._terms.goods_words
         unknown = word.endswith("s") and word not in self._english.known
         return "coins" if unknown and word in own else word
+
+    def _joined(self) -> set[int]:
+        """Places of words that belong to the word before, with no comma between: no phrase begins
+        there. `I'm in | a bag would be grand`, `it's | cold outside`."""
+        joined, at = set(), 0
+        for _, clauses in self._sentences:
+            for clause in clauses:
+                for place, (one, two) in enumerate(pairwise(clause), at + 1):
+                    if (one.text, two.text) in self._english.joints or one.shortened:
+                        joined.add(place)
+                at += len(clause)
+        return joined
 
     def is_all(self, role: str) -> bool:
         """Whether the line is phrases of this role, and courtesy."""
@@ -74,10 +88,12 @@ class _Answer:
     def affirms(self) -> bool:
         """Whether every word is accounted for, and at least one phrase agrees.
 
-        A plain yes is no agreement beside a farewell; a weak one (`assent`: "fine", "sure") and a
+        A yes is no agreement beside a farewell; a weak one (`assent`: "fine", "sure") and a
         mere action (`deed`) neither beside a farewell nor beside a remark, which might mock them.
         """
         if self._vetoed() or self._asks() or self._slots.strange_amount(self._fixed()):
+            return False
+        if self._quotes() or self._breaks_off() or self._tagged() or self._waits():
             return False
         found: set[str] = set()
         goods: set[str] = set()
@@ -90,16 +106,25 @@ class _Answer:
             if acted:
                 found |= self._roles(start, end, ("deed",), ACTED)
             else:
-                found |= self._roles(start, end, AGREEING, SPOKEN) | self._beside(start, end)
+                found |= self._agreement(start, end) | self._beside(start, end)
         return self._agreed(found) and len(goods) in {0, len(self._terms.goods)}
 
     def _beside(self, start: int, end: int) -> set[str]:
         """What stands beside courtesy, terms and agreement: a remark, a farewell, both or none."""
         plain = (*AGREEING, *NEUTRAL)
-        for roles in ((), ("remark",), ("parting",)):
+        for beside, roles in (("", ()), ("remark", REMARKS), ("parting", ("parting",))):
             if self._line.tiles(start, end, (*plain, *roles)):
-                return set(roles)
+                return {beside}
         return {"remark", "parting"}
+
+    def _agreement(self, start: int, end: int) -> set[str]:
+        """The agreements in a sentence. A bare yes in one breath with a remark is said to that:
+        `yes, nice weather`."""
+        found = self._roles(start, end, AGREEING, SPOKEN)
+        idle = "bare" in found and not {"affirm", "plain", "assent"} & found
+        if idle and not self._line.tiles(start, end, (*AGREEING, *NEUTRAL, "wish")):
+            return found - {"bare"}
+        return found
 
     def _roles(
         self, start: int, end: int, wanted: Collection[str], beside: Collection[str]
@@ -111,18 +136,69 @@ class _Answer:
         """Whether what was found in a line comes to an agreement."""
         if "affirm" in found or "parting" in found:
             return "affirm" in found
-        return "plain" in found or ("remark" not in found and bool({"assent", "deed"} & set(found)))
+        return bool({"plain", "bare"} & set(found)) or (
+            "remark" not in found and bool({"assent", "deed"} & set(found))
+        )
 
     def _vetoed(self) -> bool:
         """Whether a phrase that keeps a sale open stands within a sentence."""
         ends = [start + sum(map(len, clauses)) for start, clauses in self._sentences]
-        goods = self._terms.goods_words
         return any(
-            (role == "veto" or (role == "epithet" and self._words[stop - 1] not in goods))
+            self._keeps_open(role, self._words[stop - 1])
             and not any(at < end < stop for end in ends)
             for at in range(len(self._words))
             for stop, role in self._line.phrases(at)
         )
+
+    def _keeps_open(self, role: str, last: str) -> bool:
+        """Whether phrases of a role, of which this is the last word, keep this sale open."""
+        kinds, pieces = len(self._terms.goods), self._terms.counts
+        return (
+            role == "veto"
+            or (role == "epithet" and last not in self._terms.goods_words)
+            or (role == "several" and self._terms.single)
+            or (role == "two" and not {2} & {kinds, *pieces})
+        )
+
+    def _breaks_off(self) -> bool:
+        """Whether a line ends in a word that leads on to more: `ok so`, `yeah, well`."""
+        if not self._words or self._words[-1] not in self._english.lexicon.hanging:
+            return False
+        end = len(self._words)
+        return not any(
+            (end, role) in self._line.phrases(at) for at in range(end - 1) for role in SPOKEN
+        )
+
+    def _tagged(self) -> bool:
+        """Whether a line reads terms back and asks: `four axes, right`."""
+        start, clauses = self._sentences[-1] if self._sentences else (0, [])
+        last = start + sum(map(len, clauses)) - 1
+        tags = self._english.lexicon.tags
+        return (
+            last > start
+            and self._words[last] in tags
+            and self._line.covers(start, last, "terms", NEUTRAL)
+        )
+
+    def _quotes(self) -> bool:
+        """Whether a line begins with who speaks, and a colon: `Merchant: yes`."""
+        colon = next((n for n, token in enumerate(self._found) if token.text == ":"), 0)
+        named = self._terms.name_words.union(self._english.lexicon.speakers)
+        return colon > 0 and all(token.text in named for token in self._found[:colon])
+
+    def _waits(self) -> bool:
+        """Whether an agreement is for a time named before it: `We sail at dawn. I'll buy then.`"""
+        named = False
+        for start, clauses in self._sentences:
+            said = self._words[start : start + sum(map(len, clauses))]
+            if named and "then" in said[1:] and {"will", "shall"} & set(said):
+                return True
+            named = named or any(
+                role == "moment"
+                for at in range(start, start + len(said))
+                for _, role in self._line.phrases(at)
+            )
+        return False
 
     def _fixed(self) -> set[int]:
         """Places of number words that belong to idioms: `a thousand times yes`."""
@@ -140,7 +216,7 @@ class _Answer:
             (at, stop)
             for at in range(start, end)
             for stop, role in self._line.phrases(at)
-            if role in {"courtesy", "remark"} and not self._read_back(start, at, stop)
+            if role in {"courtesy", *REMARKS} and not self._read_back(start, at, stop)
         ]
         return {
             m.key

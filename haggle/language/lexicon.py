@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ class Lexicon(Record):
     gestures: list[str]
     gestures_against: list[str]
     leading: list[str]
+    hanging: list[str]
+    tags: list[str]
+    speakers: list[str]
+    joints: list[list[str]]
     doubts: dict[str, list[str]]
     leaving: list[str]
     abuse: list[str]
@@ -54,6 +59,7 @@ class Reader:
     grammar: Grammar
     gestures: frozenset[str]
     known: frozenset[str]
+    joints: frozenset[tuple[str, str]]
     mended: dict[str, str]
 
     def words(self, line: str, names: Collection[str] = ()) -> list[Token]:
@@ -83,7 +89,7 @@ def reader() -> Reader:
 def _reader() -> Reader:
     lexicon = _lexicon()
     grammar = Grammar(lexicon.roles, lexicon.sets, SLOTS)
-    agreeing = [*lexicon.roles["affirm"], *lexicon.roles["plain"]]
+    agreeing = [text for role in ("affirm", "plain", "bare") for text in lexicon.roles[role]]
     agreeing += [entry for name in ("yes", "done", "ok") for entry in lexicon.sets[name]]
     gestures = frozenset(lexicon.gestures)
     spoken = {word for entry in lexicon.spellings.values() for word in entry.split()}
@@ -91,6 +97,9 @@ def _reader() -> Reader:
         lexicon=lexicon,
         grammar=grammar,
         gestures=gestures,
+        joints=frozenset(
+            pair for one, two in lexicon.joints for pair in product(one.split(), two.split())
+        ),
         known=frozenset(grammar.words | gestures | spoken),
         mended=slips({word for text in agreeing for word in re.findall(r"[a-z]{4,}", text)}),
     )

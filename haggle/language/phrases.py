@@ -130,16 +130,26 @@ class Grammar:
                     node.roles.add(role)
         return _State([root], {})
 
-    def line(self, words: Sequence[str], slots: Mapping[str, Slot]) -> Line:
-        """A line to find phrases in; `slots` fill the places in angle brackets, by name."""
-        return Line(words, self, slots)
+    def line(
+        self, words: Sequence[str], slots: Mapping[str, Slot], joined: Collection[int] = ()
+    ) -> Line:
+        """A line to find phrases in; `slots` fill the places in angle brackets, by name. No phrase
+        of a tiling begins at a `joined` place."""
+        return Line(words, self, slots, joined)
 
 
 class Line:
     """The phrases of a grammar in one line. What is found is remembered, place by place."""
 
-    def __init__(self, words: Sequence[str], grammar: Grammar, slots: Mapping[str, Slot]) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        grammar: Grammar,
+        slots: Mapping[str, Slot],
+        joined: Collection[int] = (),
+    ) -> None:
         self.words = words
+        self._joined = joined
         self._grammar = grammar
         self._slots = {f"<{name}>": slot for name, slot in slots.items()}
         self._found: dict[tuple[str, int], set[int]] = {}
@@ -162,9 +172,10 @@ class Line:
             if at == len(self.words):
                 continue
             then = [(state.after(self.words[at]), at + 1)]
-            for name in state.slots & self._opening(at):
-                following = state.after(name)
-                then += [(following, end) for end in self._ends(name, at)]
+            if state.slots:
+                for name in state.slots & self._opening(at):
+                    following = state.after(name)
+                    then += [(following, end) for end in self._ends(name, at)]
             for after, end in then:
                 if after is not None and (id(after), end) not in seen:
                     seen.add((id(after), end))
@@ -197,7 +208,7 @@ class Line:
         allowed = {wanted, *beside}
         reached = {start: False}  # a place -> whether a wanted phrase leads there
         for at in range(start, end):
-            if at not in reached:
+            if at not in reached or at in self._joined:
                 continue
             for stop, role in self.phrases(at):
                 if stop <= end and role in allowed:
@@ -209,7 +220,7 @@ class Line:
         allowed = set(roles)
         reached = {start}
         for at in range(start, end):
-            if at in reached:
+            if at in reached and at not in self._joined:
                 reached |= {s for s, role in self.phrases(at) if s <= end and role in allowed}
         return end in reached
 

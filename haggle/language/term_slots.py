@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,7 @@ class TermSlots:
     ) -> None:
         self._words, self._terms, self._starts = words, terms, starts
         self._read: dict[int, list[Mention]] = {}
+        self._amounts: dict[int, tuple[float | None, int]] = {}
         self.by_name = {
             "price": lambda at: self._price(at, lambda n: n == terms.price),
             "paid": lambda at: self._price(at, lambda n: n >= terms.price),
@@ -146,6 +148,12 @@ class TermSlots:
         return end
 
     def _amount(self, at: int) -> tuple[float | None, int]:
+        """The amount at a place, and its words."""
+        if at not in self._amounts:
+            self._amounts[at] = self._read_amount(at)
+        return self._amounts[at]
+
+    def _read_amount(self, at: int) -> tuple[float | None, int]:
         """The amount at a place, and its words; also the price as it may be spoken: `one eighteen`,
         `two oh two`, `1.450`."""
         words, price = self._words, self._terms.price
@@ -248,7 +256,11 @@ class TermSlots:
             said = next((w for w in of if singular(w) in measure), words[end - 1])
             several = said != singular(said) or said == last  # not `the blanket`, of three
             uncounted = said in good.contents | CUES.mass or "all" in words[start:end]
-            fits = good.quantity == 1 or several or uncounted
+            fits = several or uncounted
+            if good.quantity == 1:  # not `the horses`, of one horse
+                fits = said == singular(said) or said in re.findall(
+                    r"\w+", good.names[0].casefold()
+                )
         return Mention(start, end, good.key, number is not None, fits)
 
     def _counts_next(self, at: int) -> bool:

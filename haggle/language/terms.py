@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from haggle.language.english.cues import CUES
 
@@ -14,6 +14,7 @@ SLANG = {"credit": ("cred", "creds"), "shilling": ("bob",), "euro": ("eur",)}
 _UNSPOKEN = re.compile(r"[^\W\d_aeiouy]{2,3}")  # no word of its own: `cr`, `gp`
 
 
+@lru_cache(maxsize=4096)
 def singular(word: str) -> str:
     """A word without the ending of a plural; both forms of a word come to the same."""
     for ending, kept in (("ies", "y"), ("ves", "f"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"),
@@ -110,6 +111,12 @@ class Terms:
     def name_words(self) -> frozenset[str]:
         """The words of the merchant's name."""
         return frozenset(re.findall(r"[^\W_]+", self.merchant.casefold())) - {"the", "of", "and"}
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether all there is is one piece, of what is not called by a plural: no scissors."""
+        last = self.goods[0].names[0].casefold().split()[-1:]
+        return self.counts == {1} and last == [singular(word) for word in last]
 
     @cached_property
     def counts(self) -> frozenset[int]:

@@ -19,6 +19,7 @@ _TOKEN = re.compile(
 )
 _ENDINGS = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"), ("'s", "is"),
             ("'m", "am"), ("'d", "would"))  # fmt: skip
+_SHORTENED = {"is", "are", "am", "have", "will", "would"}
 _SPOKEN_IN = re.compile(r"([a-z]{2,}in)'")
 _TIMES = re.compile(r"x\d+")
 _STRETCHED = re.compile(r"(.)\1{2,}")
@@ -35,6 +36,7 @@ class Token:
     start: int
     end: int
     aside: bool = False  # between asterisks or brackets: what is done, not said
+    shortened: bool = False  # the end of a contraction, which no clause ends with: `it's`
 
 
 def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> list[Token]:
@@ -58,6 +60,8 @@ def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> li
         elif kind == "word":
             said = _canonical(match[0], spellings, known)
             found += [Token(word, _kind(word), start, end) for word in said]
+            if len(said) > 1 and "'" in match[0] and said[-1] in _SHORTENED:
+                found[-1] = replace(found[-1], shortened=True)
         elif kind == "stop" and match[0].startswith(".."):
             found.append(Token("...", "sign", start, end))
         else:
