@@ -55,10 +55,9 @@ def open_shop(
 
 
 def _load(engine: str) -> Engine:
-    from pipeline.shipped import with_shipped_model
     from serving.engines import load_engine, read_engine_config
 
-    return load_engine(with_shipped_model(read_engine_config(engine)))
+    return load_engine(read_engine_config(engine))
 
 
 class Shop:

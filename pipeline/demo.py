@@ -88,8 +88,8 @@ def converse(console: Console) -> None:
     """Play a short purchase with the shipped model, live."""
     from haggle.trade.session import Session
     from haggle.trade.world_io import named_world
-    from pipeline.engines import open_engine
     from serving.chat import say_turn, shop_table, status
+    from serving.engines import open_engine
 
     engine: Engine = open_engine("llamacpp", None)
     try:
@@ -140,7 +140,6 @@ def _export(adapter: Path, out: Path, base: str) -> Path:
 
 def _evaluate(out: Path, gguf: Path, dialogues: int) -> dict[str, Any]:
     from eval.experiment import EvalConfig, close_engines, load_eval_config, run_experiment
-    from pipeline.engines import start_run
 
     config = load_eval_config(named_config("eval", "demo"))
     runs = [
@@ -149,7 +148,7 @@ def _evaluate(out: Path, gguf: Path, dialogues: int) -> dict[str, Any]:
     ]
     loaded: EvalConfig = config.model_copy(update={"runs": runs, "dialogues": dialogues})
     try:
-        return run_experiment(loaded, out / "eval", start=start_run)
+        return run_experiment(loaded, out / "eval")
     finally:
         close_engines()
 

@@ -1,55 +1,12 @@
-"""Engines for the commands: by name, with the shipped model built where it is missing, or with
-weights that were just trained."""
+"""Engines with weights that were just trained."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from haggle.core.config import located, named_config
 from haggle.core.errors import HaggleError
-from pipeline.shipped import with_shipped_model
-
-
-def start_run(run: Any) -> Any:
-    """Start the engine of an experiment's run, be it the shipped model's."""
-    from eval.experiment import engine_config
-    from serving.engines import load_engine
-
-    return load_engine(with_shipped_model(engine_config(run)))
-
-
-def serve_config(name: str, where: str) -> Any:
-    """A serve config by its name or file; `where` says which option names it."""
-    from serving.engines import read_engine_config
-
-    with located(where):
-        path = named_config("serve", name)
-    with located(str(path)):
-        return read_engine_config(path)
-
-
-def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Any:
-    """The engine of a serve config, with another GGUF file or model directory if one is given."""
-    from serving.engines import load_engine
-
-    config = serve_config(engine, "--engine")
-    if gguf is not None and config.engine != "llamacpp":
-        raise HaggleError(
-            f"engine {config.engine!r} reads no GGUF",
-            where="--gguf",
-            hint="leave --gguf out, or take --engine llamacpp",
-        )
-    if model is not None and config.engine not in {"transformers", "vllm"}:
-        raise HaggleError(
-            f"engine {config.engine!r} reads no model directory",
-            where="--model",
-            hint="take --engine transformers or vllm_cpu; llama.cpp takes a file with --gguf",
-        )
-    config = config.model_copy(update={"gguf": gguf} if gguf else {})
-    if model is not None:
-        config = config.model_copy(update={"model": model, "adapter": None})
-    return load_engine(with_shipped_model(config))
+from serving.engines import open_engine, serve_config
 
 
 def kind_of_weights(engine: str) -> str:

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haggle.core.errors import HaggleError
-from pipeline.shipped import with_shipped_model
 from serving.engines import read_engine_config
 from serving.engines.common import read_key
 from serving.openai_server import LOOPBACK, openai_server
+from serving.shipped import with_shipped_model
 
 
 def main(argv: Sequence[str] | None = None) -> None:

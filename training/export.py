@@ -24,7 +24,6 @@ from haggle.core.storage import atomic_dir, write_json
 from haggle.weights.adapters import ADAPTER_INFO, check_adapter
 from haggle.weights.chat_template import Family, tokenizer_family
 from haggle.weights.gguf_file import (
-    Field,
     LlamaShape,
     check_quantizations,
     llama_shape,
@@ -33,6 +32,7 @@ from haggle.weights.gguf_file import (
     write_gguf,
     write_lora_gguf,
 )
+from haggle.weights.merging import tuned_metadata
 from haggle.weights.models import BaseModel, check_model_dir, resolve_base
 from haggle.weights.saving import save_model_bf16
 from training.modelfile import write_modelfile
@@ -159,7 +159,9 @@ def _write_ggufs(
 ) -> dict[str, Path]:
     """The merged model as GGUF, a file for each quantisation."""
     assert origin.shape is not None
-    metadata = _metadata(origin, merged)
+    own = origin.base.gguf_path if origin.base is not None else None
+    metadata = metadata_from_gguf(own) if own else metadata_from_directory(merged)
+    metadata = tuned_metadata(metadata, origin.name, origin.licence)
     tensors = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
     paths = {}
     for quantization in quantizations:
@@ -287,19 +289,6 @@ def _copy_adapter(source: Path, target: Path, shape: LlamaShape | None) -> Path:
         settings = json.loads((target / "adapter_config.json").read_text(encoding="utf-8"))
         write_lora_gguf(target / LORA_GGUF, tensors, shape, float(settings["lora_alpha"]))
     return target
-
-
-def _metadata(origin: _Origin, merged: Path) -> dict[str, Field]:
-    from gguf import GGUFValueType
-
-    if origin.base is not None and origin.base.gguf_path is not None:
-        metadata = metadata_from_gguf(origin.base.gguf_path)
-    else:
-        metadata = metadata_from_directory(merged)
-    metadata["general.name"] = Field(origin.name, GGUFValueType.STRING)
-    if origin.licence != "unknown":
-        metadata["general.license"] = Field(origin.licence.lower(), GGUFValueType.STRING)
-    return metadata
 
 
 def _summary(result: ExportResult, licence: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -27,6 +27,7 @@ from haggle.core.config import located
 from haggle.core.errors import HaggleError
 
 INTERRUPTED = 130
+ROOMS = {"data_gen", "eval", "pipeline", "training"}  # in a checkout, not in the wheel
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -132,7 +133,7 @@ def chat(
     with located("--confirmation"):
         shop = with_confirmation(shop, confirmation)
     reader = linker(embeddings)
-    from pipeline.engines import open_engine
+    from serving.engines import open_engine
 
     loaded = open_engine(engine, gguf)
     try:
@@ -148,7 +149,7 @@ def converse(character: str, engine: str, guard: Any, gguf: Path | None) -> None
 
     with located("--character"):
         task = load_task(character)
-    from pipeline.engines import open_engine
+    from serving.engines import open_engine
 
     loaded = open_engine(engine, gguf)
     try:
@@ -174,7 +175,7 @@ def evaluate(
         return
     from eval.experiment import AUTO, close_engines, load_eval_config, run_experiment
     from eval.usage import describe
-    from pipeline.engines import serve_config, start_run
+    from serving.engines import serve_config
 
     path = _config("eval", config)
     with located(str(path)):
@@ -191,7 +192,7 @@ def evaluate(
     changes = {"dialogues": dialogues} if dialogues is not None else {}
     loaded = loaded.model_copy(update={"runs": runs, **changes})
     try:
-        metrics = run_experiment(loaded, out, start=start_run, progress=not quiet)
+        metrics = run_experiment(loaded, out, progress=not quiet)
     finally:
         close_engines()
     print_experiment(metrics)
@@ -219,7 +220,7 @@ def cases(
 
     level = check_level(guard, method)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
-    from pipeline.engines import open_engine
+    from serving.engines import open_engine
 
     loaded = open_engine(engine, gguf)
     try:
@@ -259,19 +260,26 @@ def main() -> None:
     try:
         app()
     except HaggleError as error:
-        typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
-        sys.exit(2)
+        _fail(error)
+    except ModuleNotFoundError as error:
+        if (room := (error.name or "").split(".")[0]) not in ROOMS:
+            raise
+        hint = "run it in a checkout of Haggle; installed alone it can `chat` and `serve`"
+        _fail(HaggleError(f"this command needs {room}/, which is not installed", hint=hint))
     except OSError as error:
         if error.filename is None:
             raise
-        message = f"error: {error.filename}: {error.strerror}"
-        typer.secho(message, err=True, fg=typer.colors.RED)
-        sys.exit(2)
+        _fail(f"{error.filename}: {error.strerror}")
     except (SystemExit, KeyboardInterrupt) as stop:
         if isinstance(stop, SystemExit) and stop.code != INTERRUPTED:  # typer's answer to Ctrl-C
             raise
         typer.echo("interrupted; run the same command again to go on", err=True)
         sys.exit(INTERRUPTED)
+
+
+def _fail(error: object) -> NoReturn:
+    typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
+    raise SystemExit(2)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def character(
     from haggle.core.config import located
     from haggle.sop.task import load_task
     from haggle.trade.methods import DEFAULT_METHOD
-    from pipeline.engines import open_engine
+    from serving.engines import open_engine
 
     level = check_level(guard, DEFAULT_METHOD)
     with located("--character"):

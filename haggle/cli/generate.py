@@ -46,7 +46,7 @@ def generate(
     from data_gen.teachers.report import readable
     from haggle.cli.tables import print_table
     from haggle.core.config import located
-    from pipeline.shipped import with_shipped_model
+    from serving.shipped import with_shipped_model
 
     told, where, usual = _asked(config, stage)
     loaded = override(told, train=n, seed=seed, character=character)

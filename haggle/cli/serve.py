@@ -41,7 +41,7 @@ def serve(
     from haggle.cli.levels import check_level, linker
     from haggle.core.config import located
     from haggle.trade.world_io import named_world, with_confirmation
-    from pipeline.engines import open_engine
+    from serving.engines import open_engine
 
     try:
         import uvicorn
@@ -49,7 +49,7 @@ def serve(
         from serving.http_api import make_app
     except ModuleNotFoundError as error:
         raise HaggleError(
-            f"{error.name} is not installed", where="haggle serve", hint=install_hint("serve")
+            f"{error.name} is not installed", where="haggle serve", hint=install_hint("http")
         ) from None
     from serving.engines.common import read_key
     from serving.openai_server import check_port

@@ -221,7 +221,7 @@ class _Merchant:
         """Begin conversations that people play."""
         from eval.talk.conversation import begin
         from eval.talk.run import PEOPLE
-        from pipeline.engines import open_engine
+        from serving.engines import open_engine
 
         loaded = open_engine(self.engine, self.gguf, self.model)
         try:
@@ -236,7 +236,7 @@ class _Merchant:
         """Play conversations with a model, or with written lines."""
         from eval.talk.players import GoalPlayer
         from eval.talk.run import play
-        from pipeline.engines import open_engine, serve_config
+        from serving.engines import open_engine, serve_config
 
         playing = None
         if player is not None:
@@ -261,7 +261,7 @@ def _again(setting: Any) -> Callable[[], Any]:
     another one."""
 
     def start() -> Any:
-        from pipeline.engines import open_engine
+        from serving.engines import open_engine
 
         serve = setting.serve
         gguf = Path(serve["gguf"]) if serve["gguf"] else None
@@ -295,7 +295,7 @@ def _goals(path: Path | None, worlds: list[str] | None, n: int, seed: int) -> An
 def _judge(out: Path, engine: str, name: str | None, batch: int, quiet: bool) -> None:
     from eval.talk.conversation import load_table
     from eval.talk.judge import run_judge
-    from pipeline.engines import open_engine, serve_config
+    from serving.engines import open_engine, serve_config
 
     table = load_table(out)
     serve_config(engine, "--judge")

@@ -26,7 +26,7 @@ def turns(
     from eval.turns import run_turns
     from haggle.cli.tables import print_rates
     from haggle.dataset import dataset_files
-    from pipeline.engines import open_engine
+    from serving.engines import open_engine
 
     dataset_files(dataset, split)  # a missing one is told before a model is loaded
     loaded = open_engine(engine, gguf, model)

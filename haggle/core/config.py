@@ -14,7 +14,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import atomic_write_text
 
-ROOT = Path(__file__).resolve().parents[2]
+_PACKAGE = Path(__file__).resolve().parents[1]
+# A wheel has configs and models inside the package (see setup.py), a checkout beside it.
+IN_WHEEL = (_PACKAGE / "shipped").is_dir()
+ROOT = _PACKAGE / "shipped" if IN_WHEEL else _PACKAGE.parent
 CONFIGS = ROOT / "configs"
 CLAIM = "config.resolved.yaml"  # what marks a directory as the place of a config's results
 SUFFIXES = {".yaml", ".yml", ".json", ".csv"}

@@ -25,6 +25,10 @@ class HaggleError(Exception):
 
 def install_hint(extra: str) -> str:
     """What to do where the packages of an extra (see pyproject.toml) are not installed."""
+    from haggle.core.config import IN_WHEEL
+
+    if IN_WHEEL:
+        return f'pip install "haggle[{extra}]"'
     return f'in Haggle\'s directory: pip install -e ".[{extra}]"'
 
 

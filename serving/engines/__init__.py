@@ -8,13 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from haggle.core.config import load_config, named_config
+from haggle.core.config import load_config, located, named_config
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
 from serving.engines.config import EngineConfig
 from serving.shipped import with_shipped_model
 
-__all__ = ["EngineConfig", "load_engine", "patient_threads", "read_engine_config"]
+__all__ = [
+    "EngineConfig",
+    "load_engine",
+    "open_engine",
+    "patient_threads",
+    "read_engine_config",
+    "serve_config",
+]
 
 # Per engine: its module, its class, and the extra of pyproject.toml that it needs.
 _MODULES = {
@@ -37,18 +44,47 @@ def load_engine(config: EngineConfig) -> Engine:
 
     Raises HaggleError when its packages are not installed, or a model file is missing or cut off.
     """
-    config = with_shipped_model(config)
     module_name, class_name, extra = _MODULES[config.engine]
     try:
+        config = with_shipped_model(config)
         with patient_threads():
             module = importlib.import_module(module_name)
             engine: Engine = getattr(module, class_name)(config)
     except ImportError as error:
         raise HaggleError(
-            f"engine {config.engine!r} cannot be imported: {error}",
+            f"engine {config.engine!r} cannot be started: {error}",
             hint=install_hint(extra),
         ) from error
     return engine
+
+
+def serve_config(name: str, where: str) -> EngineConfig:
+    """A serve config by its name or file; `where` says which option names it."""
+    with located(where):
+        path = named_config("serve", name)
+    with located(str(path)):
+        return read_engine_config(path)
+
+
+def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Engine:
+    """The engine of a serve config, with another GGUF file or model directory if one is given."""
+    config = serve_config(engine, "--engine")
+    if gguf is not None and config.engine != "llamacpp":
+        raise HaggleError(
+            f"engine {config.engine!r} reads no GGUF",
+            where="--gguf",
+            hint="leave --gguf out, or take --engine llamacpp",
+        )
+    if model is not None and config.engine not in {"transformers", "vllm"}:
+        raise HaggleError(
+            f"engine {config.engine!r} reads no model directory",
+            where="--model",
+            hint="take --engine transformers or vllm_cpu; llama.cpp takes a file with --gguf",
+        )
+    config = config.model_copy(update={"gguf": gguf} if gguf else {})
+    if model is not None:
+        config = config.model_copy(update={"model": model, "adapter": None})
+    return load_engine(config)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.weights.chat_template import FAMILIES, Family, family_of
 from haggle.weights.gguf_file import check_gguf
-from haggle.weights.models import resolve_base
+from haggle.weights.models import locate_base
 from serving.engines.common import (
     CHATML_MARK,
     check_output,
@@ -303,7 +303,7 @@ def gguf_file(config: EngineConfig) -> Path:
     if path is None and config.model.endswith(".gguf"):
         path = Path(config.model)
     if path is None:
-        base = resolve_base(config.model)
+        base = locate_base(config.model, gguf_first=True)
         if base.gguf_path is None:
             raise HaggleError(
                 f"model {config.model!r} has no GGUF",

@@ -230,7 +230,7 @@ def test_the_command_s_error_says_what_to_do(
 def test_a_merged_directory_is_asked_through_an_engine_that_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline import engines
+    from serving import engines
 
     asked: list[Any] = []
     monkeypatch.setattr("serving.engines.load_engine", asked.append)

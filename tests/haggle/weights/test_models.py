@@ -19,6 +19,7 @@ from haggle.weights.models import (
     check_model_dir,
     check_safetensors,
     haggle_home,
+    locate_base,
     resolve_base,
 )
 
@@ -103,6 +104,27 @@ def test_the_hub_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.Mo
     base = resolve_base(echo=quiet)
     assert (base.path, base.source, base.gguf_path) == (path, "hub", gguf)
     assert asked == ["HuggingFaceTB/SmolLM2-135M-Instruct"]
+
+
+def test_for_llama_cpp_the_packages_gguf_comes_first_and_nothing_is_unpacked(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gguf = tmp_path / "packed.gguf"
+
+    def refuse(hub_id: str, echo: object) -> Path:
+        raise AssertionError("asked the hub")
+
+    monkeypatch.setattr(models, "_package_gguf", lambda package: gguf)
+    monkeypatch.setattr(models, "_from_hub", refuse)
+    base = locate_base(gguf_first=True, echo=quiet)
+    assert (base.source, base.path, base.gguf_path) == ("package", gguf, gguf)
+    assert not home.exists()
+
+
+def test_without_the_package_a_model_in_the_home_will_do(home: Path) -> None:
+    path = make_model(home / "models" / DEFAULT_BASE)
+    base = locate_base(gguf_first=True, echo=quiet)
+    assert (base.source, base.path, base.gguf_path) == ("home", path, None)
 
 
 def test_without_hub_the_packages_gguf_is_converted_once(
