@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from data_gen.bank import split_genres
 from data_gen.corpus_io import CORPUS, CorpusFile, corpus_worlds, play_turn
 from data_gen.language.phrasebook import SPLITS, Split
-from data_gen.worlds import sample_shop, split_genres
+from data_gen.worlds import sample_shop
 from haggle.core.config import load_config
 from haggle.language.embeddings import load_embedder
 from haggle.language.english.linker import English

@@ -220,7 +220,7 @@ def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[st
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
     """A row whose messages have no empty `weight`, as JSON Lines have none."""
     for message in row.get("messages") or ():
-        if message.get("weight", 0) is None:
+        if isinstance(message, dict) and message.get("weight", 0) is None:
             del message["weight"]
     return row
 

@@ -8,6 +8,7 @@ from collections import Counter
 from functools import cache, lru_cache
 from typing import Any
 
+from data_gen.bank import bank_names, load_bank
 from data_gen.dataset.diversity import (
     KeySet,
     NearDuplicates,
@@ -28,7 +29,7 @@ from data_gen.dataset.records import (
     share,
     spread,
 )
-from data_gen.worlds import QUALITIES, bank_names, load_bank
+from data_gen.worlds import QUALITIES
 from haggle.core.errors import HaggleError
 from haggle.dataset import whole_answers
 from haggle.trade.procedure import load_procedure

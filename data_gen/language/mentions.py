@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 
-from data_gen.worlds import Shop, last_word
-from data_gen.worlds import words as words_of
+from data_gen.bank import last_word
+from data_gen.bank import words as words_of
+from data_gen.worlds import Shop
 from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.world import listed, plural_name
 

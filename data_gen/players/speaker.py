@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from data_gen.acts import Act, Change, Kind, Line, Spoken
+from data_gen.bank import load_unsold
 from data_gen.language.mentions import Names, join, quantity_word
 from data_gen.language.noise import garble
 from data_gen.language.phrasebook import PLAIN, Phrasebook, Split, load_phrasebook
 from data_gen.language.voices import Voice, load_voices
-from data_gen.worlds import Shop, load_unsold
+from data_gen.worlds import Shop
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Quantity
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
+from data_gen.bank import load_bank, load_unsold
 from data_gen.language.mentions import Names, number_word
-from data_gen.worlds import Shop, load_bank, load_unsold
+from data_gen.worlds import Shop
 from haggle.trade.checks import numbers_in
 from haggle.trade.wire import UNLISTED
 from haggle.trade.world import name_words, plural_name

@@ -11,10 +11,10 @@ from collections import Counter
 from functools import cache
 
 from data_gen.acts import Act
+from data_gen.bank import load_bank
 from data_gen.teachers.asking import Rejected
 from data_gen.teachers.marks import IDIOMS, NOT, check_marks, found, reviews, sales
 from data_gen.teachers.reading import Reader, Reading
-from data_gen.worlds import load_bank
 from haggle.core.text import neutralise_markup
 from haggle.trade import placeholders
 from haggle.trade.procedure import Procedure

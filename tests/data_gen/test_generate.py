@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data_gen import sources
+from data_gen.bank import split_genres
 from data_gen.dataset.shards import schema
 from data_gen.generate import (
     DataConfig,
@@ -27,7 +28,6 @@ from data_gen.generate import (
     to_row,
 )
 from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
-from data_gen.worlds import split_genres
 from haggle.core.config import CONFIGS, ROOT
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from data_gen.bank import load_bank
 from data_gen.language.phrasebook import (
     PHRASES,
     PLAIN,
@@ -23,7 +24,6 @@ from data_gen.language.phrasebook import (
     slots,
 )
 from data_gen.language.voices import load_voices, voices_of
-from data_gen.worlds import load_bank
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
 from haggle.trade import placeholders

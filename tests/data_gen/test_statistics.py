@@ -10,13 +10,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from data_gen.bank import load_bank
 from data_gen.dataset import lengths, statistics
 from data_gen.dataset.card import render_card
 from data_gen.dataset.counting import Tally, is_invented, price_list, source_of
 from data_gen.dataset.lengths import Quantiles, TokenLengths
 from data_gen.dataset.records import spread
 from data_gen.dataset.statistics import collect, compare
-from data_gen.worlds import load_bank
 from haggle.cli import app
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json

@@ -13,23 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
-from data_gen.worlds import (
+from data_gen.bank import (
     MAX_PRICE,
-    QUALITIES,
-    SCALES,
     Genre,
     Manner,
-    Shop,
     families,
-    invented_word,
     load_bank,
     load_unsold,
-    sample_shop,
-    shop_of,
     split_genres,
     words,
 )
+from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
+from data_gen.worlds import QUALITIES, SCALES, Shop, invented_word, sample_shop, shop_of
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
 from haggle.trade.knowledge import MAX_TOLD, speaks_of_price
