@@ -89,7 +89,7 @@ class TermSlots:
         while at < len(self._words):
             value, used = self._amount(at)
             total, end = self._parts(at)
-            if total >= price:
+            if end > at and total >= price:
                 named, at = True, end
                 continue
             if used and at not in inside and at not in accounted:
