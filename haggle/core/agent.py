@@ -10,7 +10,7 @@ generation, evaluation, the terminal chat and every server call this, for every 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 from haggle.core.codec import Field, Fields, Spoken, Value
@@ -134,10 +134,18 @@ def complete(
 ) -> T:
     """Turn a text, a model's or one that was written, into a finished turn; the episode moves on.
 
-    An answer that cannot be used degrades to a safe one, and the world stays put.
+    An answer that cannot be used degrades to a safe one, and the world stays put. A text may be the
+    `raw` of an earlier turn: its spoken lines, where they came after the outcome, are taken again.
     """
+    said: list[str] = []
+    if level != "written" and domain.speaks_after(episode):
+        decision, *said = answer.text.split("\n")
+        answer = replace(answer, text=decision)
     move = Move(domain, episode, line, level, answer)
     move.act()
+    for text in said:
+        if move.is_silent:
+            move.say(Generation(text, finish_reason=answer.finish_reason))
     return move.settle()
 
 

@@ -136,6 +136,16 @@ def test_a_raw_turn_can_be_played_again(stall):
     assert again.messages() == session.messages()
 
 
+def test_a_raw_turn_whose_line_was_replaced_is_replaced_again(stall):
+    merchant, session = talk(stall, ORDER, "Well!", '{"say":"Sold! It is settled."}')
+    turn = merchant.reply(session, "nine axes please")
+    assert turn.says.startswith("That makes 3 Sharp Axes") and turn.raw.count("\n") == 2
+    again = Session(stall, method=session.method)
+    repeated = merchant.complete(again, "nine axes please", Generation(turn.raw))
+    assert (repeated.says, repeated.interventions) == (turn.says, turn.interventions)
+    assert again.messages() == session.messages()
+
+
 def test_data_sets_hold_both_answers_of_a_turn():
     config = DataConfig(seed=3, method="astp-stepwise")
     row = to_row(*make_dialogue(config, "train", 1))
