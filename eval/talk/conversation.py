@@ -6,18 +6,17 @@ all. A conversation is rebuilt from the answers that the model gave; no model is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from eval.talk.goals import GoalSet, keep_goals, kept_goals
-from haggle.core.agent import complete
 from haggle.core.config import Record, parse
-from haggle.core.engine import Engine, Generation
+from haggle.core.engine import Engine, Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.core.storage import append_jsonl, read_json, read_jsonl, writable, write_json
-from haggle.trade.merchant import TRADE, Guard, Merchant
+from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord
 from haggle.trade.session import Sale, Session
@@ -42,6 +41,7 @@ class Setting(Record):
     guard: Guard
     method: str
     limit: int = LIMIT
+    ask_below: float = 0.0
     player: str
     goals: str
     serve: dict[str, str | None] = {}
@@ -62,7 +62,8 @@ class KeptTurn(Record):
     player: str
     raw: str
     says: str
-    finish_reason: Literal["stop", "length"] = "stop"
+    cut: bool = False
+    probability: float | None = None
     latency_s: float = 0.0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -72,7 +73,7 @@ class KeptTurn(Record):
         """The model's answer again."""
         return Generation(
             self.raw, self.prompt_tokens, self.completion_tokens, self.thought_tokens,
-            self.latency_s, self.finish_reason,
+            self.latency_s, "length" if self.cut else "stop", self.probability,
         )  # fmt: skip
 
 
@@ -142,6 +143,36 @@ def bought(sales: Sequence[Sale]) -> dict[str, int]:
     return pieces
 
 
+def _kept(name: str, turn: TurnRecord) -> KeptTurn:
+    return KeptTurn(
+        conversation=name,
+        player=turn.player,
+        raw=turn.raw,
+        says=turn.says,
+        cut=turn.cut,
+        probability=turn.probability,
+        latency_s=turn.latency_s,
+        prompt_tokens=turn.usage.prompt_tokens,
+        completion_tokens=turn.usage.completion_tokens,
+        thought_tokens=turn.usage.thought_tokens,
+    )
+
+
+class _Silent:
+    """An engine that is never asked: its answers are in the journal."""
+
+    name = model = ""
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        raise AssertionError("a conversation is rebuilt without a model")
+
+    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
+        raise AssertionError("a conversation is rebuilt without a model")
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
 class Table:
     """All conversations of a directory, each where its journal left it.
 
@@ -171,17 +202,15 @@ class Table:
         """
         lines = {name: writable(step.line) for name, step in said.items() if step.line}
         talks = [self.conversations[name] for name in lines]
-        answers: list[Generation] = []
+        turns: list[KeptTurn] = []
         if lines:
             assert engine is not None
-            merchant = Merchant(engine, self.setting.guard)
-            answers = engine.generate(
-                [merchant.request(talk.session, lines[talk.id]) for talk in talks]
-            )
-        turns = [
-            self._take(talk, lines[talk.id], answer)
-            for talk, answer in zip(talks, answers, strict=True)
-        ]
+            before = [len(talk.session.sales) for talk in talks]
+            pairs = [(talk.session, lines[talk.id]) for talk in talks]
+            answered = self._merchant(engine).reply_batch(pairs)
+            for talk, turn, sales in zip(talks, answered, before, strict=True):
+                talk.add(turn, sales)
+                turns.append(_kept(talk.id, turn))
         for name, step in said.items():
             self._end(self.conversations[name], step.ends)
         ended = {name: self.conversations[name].ended for name in said}
@@ -192,22 +221,8 @@ class Table:
         """The conversations in which something was said, as plain values."""
         return [talk.record() for talk in self.conversations.values() if talk.turns or talk.ended]
 
-    def _take(self, talk: Conversation, line: str, answer: Generation) -> KeptTurn:
-        """Move a conversation on by an answer."""
-        before = len(talk.session.sales)
-        turn = complete(TRADE, talk.session, line, answer, self.setting.guard)
-        talk.add(turn, before)
-        return KeptTurn(
-            conversation=talk.id,
-            player=turn.player,
-            raw=turn.raw,
-            says=turn.says,
-            finish_reason=answer.finish_reason,
-            latency_s=answer.latency_s,
-            prompt_tokens=answer.prompt_tokens,
-            completion_tokens=answer.completion_tokens,
-            thought_tokens=answer.thought_tokens,
-        )
+    def _merchant(self, engine: Engine) -> Merchant:
+        return Merchant(engine, self.setting.guard, ask_below=self.setting.ask_below)
 
     def _end(self, talk: Conversation, ends: End) -> None:
         if talk.session.ended:
@@ -218,8 +233,12 @@ class Table:
             talk.ended = "limit"
 
     def _replay(self, step: KeptStep, where: str) -> None:
+        merchant = self._merchant(_Silent())
         for kept in step.turns:
-            again = self._take(self.conversations[kept.conversation], kept.player, kept.answer())
+            talk = self.conversations[kept.conversation]
+            before = len(talk.session.sales)
+            again = merchant.complete(talk.session, kept.player, kept.answer())
+            talk.add(again, before)
             if again.says != kept.says:
                 raise HaggleError(
                     f"{kept.conversation!r} was played by another version: the same answer of the "

@@ -189,6 +189,34 @@ def form(
 
 
 @talk_app.command()
+def label(
+    draft: Annotated[Path, typer.Option(help="The draft: written, or read with --corpus.")],
+    out: Annotated[Path | None, typer.Option(help="Conversations to make a draft of.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="The corpus file to make of a labelled draft.")
+    ] = None,
+) -> None:
+    """Label conversations for training: write a draft, then make a corpus file of it.
+
+    In the draft set each `right` to yes, to drop, or to the right answer.
+    """
+    from eval.talk.conversation import load_table
+    from eval.talk.labels import write_corpus, write_draft
+
+    if (out is None) == (corpus is None):
+        raise HaggleError(
+            "say what is to be made: a draft of --out, or a --corpus file of the draft",
+            where="haggle eval talk label",
+        )
+    if out is not None:
+        typer.echo(f"{draft}: {write_draft(load_table(out), draft)} turns to label")
+    if corpus is not None:
+        dialogues, turns = write_corpus(draft, corpus)
+        typer.echo(f"{corpus}: {dialogues} dialogues, {turns} turns")
+        typer.echo(f"check it: python -m data_gen.corpus_io {corpus}", err=True)
+
+
+@talk_app.command()
 def report(out: Out) -> None:
     """Measure the conversations and judgements that are there; writes metrics.json."""
     _report(out)

@@ -110,14 +110,17 @@ class Agent(Generic[E, A, O, T]):
     def act(self, episode: E, line: str, answer: Generation) -> Move[E, A, O, T]:
         """Apply a model's decision. The turn lacks its line where that comes after the outcome."""
         move = Move(self.domain, episode, line, self.guard, answer)
-        likely = answer.probability
-        move.act(unsure=likely is not None and likely < self.ask_below)
+        move.act(self._is_unsure(answer))
         return move
+
+    def _is_unsure(self, answer: Generation) -> bool:
+        return answer.probability is not None and answer.probability < self.ask_below
 
     def complete(self, episode: E, line: str, answer: Generation) -> T:
         """Turn a model's text into a finished turn and move the episode on; a line that the text
         does not have is said by code."""
-        return complete(self.domain, episode, line, answer, self.guard)
+        unsure = self._is_unsure(answer)
+        return complete(self.domain, episode, line, answer, self.guard, unsure=unsure)
 
 
 def _pieces(answer: Iterator[str | Generation]) -> Generator[str, None, Generation]:
@@ -130,8 +133,9 @@ def _pieces(answer: Iterator[str | Generation]) -> Generator[str, None, Generati
 
 
 def complete(
-    domain: Domain[E, A, O, T], episode: E, line: str, answer: Generation, level: Level
-) -> T:
+    domain: Domain[E, A, O, T], episode: E, line: str, answer: Generation, level: Level,
+    *, unsure: bool = False,
+) -> T:  # fmt: skip
     """Turn a text, a model's or one that was written, into a finished turn; the episode moves on.
 
     An answer that cannot be used degrades to a safe one, and the world stays put. A text may be the
@@ -142,7 +146,7 @@ def complete(
         decision, *said = answer.text.split("\n")
         answer = replace(answer, text=decision)
     move = Move(domain, episode, line, level, answer)
-    move.act()
+    move.act(unsure)
     for text in said:
         if move.is_silent:
             move.say(Generation(text, finish_reason=answer.finish_reason))
@@ -257,6 +261,8 @@ class Move(Generic[E, A, O, T]):
             interventions=list(self.outcome.interventions),
             withheld=withheld.reason if withheld else "",
             withheld_words=writable(withheld.words) if withheld else "",
+            probability=self.answer.probability,
+            cut=answers[-1].finish_reason == "length",
         )
         settled = self.domain.settle(
             self.episode, self.line, self.action, self.ruling, self.outcome, turn

@@ -20,7 +20,8 @@ class Turn(Record):
     model itself chose ("" when its text could not be read). `failed` names checks that the answer
     given fails, `proposed_failed` those that the model's proposal failed, `interventions` what code
     changed to make it safe. `withheld` is why something irreversible did not happen, and
-    `withheld_words` the player's words that say so.
+    `withheld_words` the player's words that say so. `probability` is that of the decision, where
+    the engine was asked for it; `cut` says that the text ran into the limit of tokens.
     """
 
     player: str
@@ -37,6 +38,8 @@ class Turn(Record):
     interventions: list[str] = []
     withheld: str = ""
     withheld_words: str = ""
+    probability: float | None = None
+    cut: bool = False
 
     @property
     def says(self) -> str:

@@ -128,7 +128,8 @@ def answers(case: Case, guard: Guard) -> str:
             turn = merchant.complete(session, case.player, Generation(raw))
             after = [session.last, session.state, session.cart, session.sale_price, session.note]
             old = dict.fromkeys(("act", "goal_state", "goal_cart", "goal_price"))
-            turns.append([turn.model_dump(mode="json") | old, after])
+            told = turn.model_dump(mode="json", exclude={"probability", "cut"})
+            turns.append([told | old, after])
     return digest(turns)
 
 
