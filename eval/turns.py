@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from eval.asking import asking_curve
 from eval.journal import answered, finish
 from haggle.agreement import Agreement, agreement
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
@@ -27,6 +28,7 @@ from haggle.trade.procedure import load_procedure
 from haggle.trade.session import MAX_EXCHANGES
 from haggle.trade.wire import UNLISTED, decode_compact
 
+SPOKEN_KEY = '"say":'  # with the line in it, an answer's probability is not the decision's
 GROUPS = ("act", "teacher", "voice", "scenario", "goal_state", "linked")
 
 
@@ -112,7 +114,11 @@ def run_turns(
     def ask(names: list[str]) -> Iterator[dict[str, Any]]:
         group = [by_id[name] for name in names]
         requests = [
-            GenerationRequest(tuple(Message(**m) for m in t["messages"]), max_tokens=MAX_TOKENS)
+            GenerationRequest(
+                tuple(Message(m["role"], m["content"]) for m in t["messages"]),
+                max_tokens=MAX_TOKENS,
+                scored=SPOKEN_KEY not in t["right"],
+            )
             for t in group
         ]
         return map(_prediction, group, engine.generate(requests))
@@ -128,6 +134,8 @@ def run_turns(
         }
         for group in GROUPS
     }
+    if curve := asking_curve(records):
+        metrics["asking"] = curve
     metrics["latency_s"] = percentiles([r["latency_s"] for r in records])
     metrics |= {"engine": engine.name, "model": engine.model, "guard": "off"}
     if usage:
@@ -145,6 +153,7 @@ def _prediction(turn: dict[str, Any], answer: Generation) -> dict[str, Any]:
         "answer": answer.text,
         "joint": verdict.joint,
         **asdict(verdict),
+        "probability": answer.probability,
         "latency_s": answer.latency_s,
         "completion_tokens": answer.completion_tokens,
     }
