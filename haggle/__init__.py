@@ -43,14 +43,17 @@ def open_shop(
     from haggle.language.embeddings import load_embedder
     from haggle.language.english.linker import English
     from haggle.trade.merchant import Merchant, check_guard
+    from haggle.trade.methods import DEFAULT_METHOD, get_method
     from haggle.trade.session import Session
     from haggle.trade.world_io import named_world, with_confirmation
+    from serving.engines import method_of
 
     level = check_guard(guard)
     world = with_confirmation(named_world(str(shop)), confirmation)
     linker = English(load_embedder(embeddings))
     loaded: Any = _load(engine) if isinstance(engine, str) else engine
-    session = Session(world, linker=linker)
+    method = method_of(engine) if isinstance(engine, str) else DEFAULT_METHOD
+    session = Session(world, method=get_method(method), linker=linker)
     return Shop(session, Merchant(loaded, level), owns=isinstance(engine, str))
 
 

@@ -16,7 +16,7 @@ from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
-from haggle.cli.levels import check_level, linker
+from haggle.cli.levels import check_level, check_method, linker
 from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
@@ -113,7 +113,7 @@ def chat(
     engine: Engine = "llamacpp",
     guard: Guard = "state",
     gguf: Gguf = None,
-    method: Method = "astp-compact",
+    method: Method = None,
     confirmation: Confirmation = None,
     embeddings: Embeddings = "off",
     character: Annotated[
@@ -124,7 +124,7 @@ def chat(
     from haggle.trade.world_io import named_world, with_confirmation
     from serving.chat import chat as run
 
-    level = check_level(guard, method)
+    level, spoken = check_level(guard), check_method(method, engine, gguf)
     if character != "merchant":
         converse(character, engine, level, gguf)
         return
@@ -137,7 +137,7 @@ def chat(
 
     loaded = open_engine(engine, gguf)
     try:
-        run(shop, loaded, level, method=method, linker=reader)
+        run(shop, loaded, level, method=spoken, linker=reader)
     finally:
         loaded.close()
 
@@ -210,7 +210,7 @@ def cases(
     engine: Engine = "llamacpp",
     guard: Guard = "state",
     gguf: Gguf = None,
-    method: Method = "astp-compact",
+    method: Method = None,
     batch: Annotated[int, typer.Option(min=1, help="Cases at once; 1 for honest latencies.")] = 1,
     quiet: Quiet = False,
 ) -> None:
@@ -218,14 +218,14 @@ def cases(
     from eval.cases import load_cases, run_cases
     from haggle.trade.world_io import load_worlds
 
-    level = check_level(guard, method)
+    level, spoken = check_level(guard), check_method(method, engine, gguf)
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
     from serving.engines import open_engine
 
     loaded = open_engine(engine, gguf)
     try:
         metrics = run_cases(
-            cases, worlds, loaded, level, out, method=method, batch=batch, progress=not quiet
+            cases, worlds, loaded, level, out, method=spoken, batch=batch, progress=not quiet
         )
     finally:
         loaded.close()

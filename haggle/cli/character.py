@@ -26,10 +26,9 @@ def character(
     from haggle.cli.tables import print_rates
     from haggle.core.config import located
     from haggle.sop.task import load_task
-    from haggle.trade.methods import DEFAULT_METHOD
     from serving.engines import open_engine
 
-    level = check_level(guard, DEFAULT_METHOD)
+    level = check_level(guard)
     with located("--character"):
         task = load_task(character)
     loaded = open_engine(engine, gguf)

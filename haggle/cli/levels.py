@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from haggle.core.config import located
@@ -20,12 +21,20 @@ def linker(embeddings: str) -> Any:
         return English(load_embedder(choices[embeddings]))
 
 
-def check_level(guard: str, method: str) -> Any:
-    """The guard level, when both it and the method are known."""
-    from haggle.trade.merchant import check_guard
+def check_method(
+    method: str | None, engine: str, gguf: Path | None, model: str | None = None
+) -> str:
+    """The method named, or else that of the engine's model. Raises HaggleError for one unknown."""
     from haggle.trade.methods import get_method
+    from serving.engines import method_of
 
     with located("--method"):
-        get_method(method)
+        return get_method(method).name if method else method_of(engine, gguf, model)
+
+
+def check_level(guard: str) -> Any:
+    """The guard level, when it is known."""
+    from haggle.trade.merchant import check_guard
+
     with located("--guard"):
         return check_guard(guard)

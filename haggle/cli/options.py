@@ -16,7 +16,12 @@ Model = Annotated[
     str | None,
     typer.Option("--model", help="A model directory or hub id, for transformers and vLLM."),
 ]
-Method = Annotated[str, typer.Option(help="Prompting method.")]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        help="Prompting method; else the serve config's, or astp-compact for your own model."
+    ),
+]
 Confirmation = Annotated[
     str | None,
     typer.Option(

@@ -18,7 +18,7 @@ def serve(
     engine: Engine = "llamacpp",
     guard: Guard = "state",
     gguf: Gguf = None,
-    method: Method = "astp-compact",
+    method: Method = None,
     confirmation: Confirmation = None,
     embeddings: Embeddings = "off",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -38,7 +38,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve merchants over HTTP: sessions, turns (whole or streamed), documentation at /docs."""
-    from haggle.cli.levels import check_level, linker
+    from haggle.cli.levels import check_level, check_method, linker
     from haggle.core.config import located
     from haggle.trade.world_io import named_world, with_confirmation
     from serving.engines import open_engine
@@ -54,7 +54,7 @@ def serve(
     from serving.engines.common import read_key
     from serving.openai_server import check_port
 
-    level = check_level(guard, method)
+    level, spoken = check_level(guard), check_method(method, engine, gguf)
     with located("--world"):
         shops = [named_world(name) for name in world or ["frontier_shop"]]
     with located("--confirmation"):
@@ -67,7 +67,7 @@ def serve(
     loaded = open_engine(engine, gguf)
     try:
         app = make_app(
-            loaded, worlds, level, method=method, most=max_sessions, idle=60 * idle_minutes,
+            loaded, worlds, level, method=spoken, most=max_sessions, idle=60 * idle_minutes,
             confirmation=confirmation, api_key=key, origins=tuple(allow_origin or ()),
             linker=reader,
         )  # fmt: skip

@@ -53,7 +53,7 @@ def talk(
     guard: Guard = "state",
     gguf: Gguf = None,
     model: Model = None,
-    method: Method = "astp-compact",
+    method: Method = None,
     limit: Limit = 12,
     batch: Batch = 8,
     quiet: Quiet = False,
@@ -100,7 +100,7 @@ def step(
     guard: Guard = "state",
     gguf: Gguf = None,
     model: Model = None,
-    method: Method = "astp-compact",
+    method: Method = None,
     limit: Limit = 12,
 ) -> None:
     """Play by hand, many conversations at once. The first call opens them and writes open.jsonl.
@@ -226,12 +226,18 @@ class _Merchant:
     """The options of the merchant's side."""
 
     def __init__(
-        self, engine: str, guard: str, gguf: Path | None, model: str | None, method: str, limit: int
+        self,
+        engine: str,
+        guard: str,
+        gguf: Path | None,
+        model: str | None,
+        method: str | None,
+        limit: int,
     ) -> None:
-        from haggle.cli.levels import check_level
+        from haggle.cli.levels import check_level, check_method
 
-        self.level = check_level(guard, method)
-        self.method, self.limit = method, limit
+        self.level = check_level(guard)
+        self.method, self.limit = check_method(method, engine, gguf, model), limit
         self.engine, self.gguf, self.model = engine, gguf, model
         self.serve = {
             "engine": engine, "gguf": str(gguf) if gguf else None, "model": model

@@ -11,6 +11,7 @@ from pathlib import Path
 from haggle.core.config import load_config, located, named_config
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
+from haggle.trade.methods import DEFAULT_METHOD
 from serving.engines.config import EngineConfig
 from serving.shipped import with_shipped_model
 
@@ -64,6 +65,11 @@ def serve_config(name: str, where: str) -> EngineConfig:
         path = named_config("serve", name)
     with located(str(path)):
         return read_engine_config(path)
+
+
+def method_of(engine: str, gguf: Path | None = None, model: str | None = None) -> str:
+    """The method of a serve config's model; the default one where another model takes its place."""
+    return DEFAULT_METHOD if gguf or model else serve_config(engine, "--engine").method
 
 
 def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Engine:

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError, nearest
+from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.weights.models import DEFAULT_BASE
 
 ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
@@ -137,14 +138,15 @@ class EngineConfig(Record):
     """Which engine runs which model, and how.
 
     `model` is a base model (short name, hub id or directory), or what a service calls its model;
-    `gguf` is a file for llama.cpp instead of it, `adapter` a LoRA directory (a LoRA GGUF for
-    llama.cpp). `threads` None means the physical cores; `context` is the length of one dialogue in
-    tokens, `parallel` how many are served, or requests sent, at once. `seed` seeds the engine
-    itself; every request carries its own.
+    `method` is how it was taught, or is asked, to answer. `gguf` is a file for llama.cpp instead of
+    it, `adapter` a LoRA directory (a LoRA GGUF for llama.cpp). `threads` None means the physical
+    cores; `context` is the length of one dialogue in tokens, `parallel` how many are served, or
+    requests sent, at once. `seed` seeds the engine itself; every request carries its own.
     """
 
     engine: str
     model: str = DEFAULT_BASE
+    method: str = DEFAULT_METHOD
     adapter: Path | None = None
     gguf: Path | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
@@ -165,6 +167,11 @@ class EngineConfig(Record):
         if name not in ENGINES:
             raise HaggleError(f"unknown engine {name!r}", hint=nearest(name, ENGINES))
         return name
+
+    @field_validator("method")
+    @classmethod
+    def _method_is_known(cls, name: str) -> str:
+        return get_method(name).name
 
     @property
     def thread_count(self) -> int:

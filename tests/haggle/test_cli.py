@@ -27,7 +27,7 @@ COMMANDS = (
     "demo",
 )  # fmt: skip
 SUBCOMMANDS = {"character", "cases", "compare", "learning-curve", "talk", "turns"}  # of eval
-TALK = {"form", "judge", "report", "step"}  # of eval talk
+TALK = {"form", "judge", "label", "report", "step"}  # of eval talk
 HEAVY = ("torch", "transformers", "trl", "datasets", "vllm", "xllamacpp", "matplotlib", "pyarrow")
 WORLD = """\
 merchant: {name: Ada, persona: A calm trader.}
