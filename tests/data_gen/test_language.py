@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from data_gen.language.mentions import Names, join, number_word, quantity_word, single
 from data_gen.language.noise import garble, typo
-from data_gen.language.phrasebook import load_phrasebook
+from data_gen.language.phrasebook import PLAYER_SLOTS, load_phrasebook
 from data_gen.language.voices import UNDRESSED, load_voices, voices_of
 from data_gen.worlds import Shop, sample_shop
 from haggle.trade.world import Item, MerchantInfo, World
@@ -129,9 +129,7 @@ def test_a_voice_keeps_numbers_and_slots_of_every_phrase(voice):
     style, book, rng = load_voices()[voice], load_phrasebook(), random.Random(0)
     for act in book.player:
         for _ in range(5):
-            phrase = book.wording(act, style.split, rng, voice, given=frozenset(
-                "item items other qty price percent amount purpose merchant currency ordinal".split()
-            ))  # fmt: skip
+            phrase = book.wording(act, style.split, rng, voice, given=PLAYER_SLOTS)
             swapped = style.phrase(phrase, rng)
             assert sorted(re.findall(r"\{\w+\}", swapped)) == sorted(re.findall(r"\{\w+\}", phrase))
             assert re.findall(r"\d+", swapped) == re.findall(r"\d+", phrase)
