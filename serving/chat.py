@@ -80,11 +80,17 @@ def spoken_turn(agent: Agent, episode: Any, text: str) -> Generator[str | Turn]:
 
     with closing(agent.stream(episode, text)) as answer:
         words = spoken_pieces(pieces(answer))
-        if agent.guard == "state" and episode.procedure.is_review(episode.last):
-            list(words)  # a sale may be withheld: nothing is told before that is decided
+        if _may_be_withheld(agent, episode):
+            list(words)  # nothing is told before it is decided whether there is a sale
         else:
             yield from words
     yield finished[0]
+
+
+def _may_be_withheld(agent: Agent, episode: Any) -> bool:
+    """Whether the line may come before it is decided that a sale closes."""
+    reviewed = agent.guard == "state" and episode.procedure.is_review(episode.last)
+    return reviewed and not agent.domain.speaks_after(episode)
 
 
 def status(turn: TurnRecord, session: Session, seconds: float) -> str:

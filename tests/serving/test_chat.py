@@ -247,3 +247,13 @@ def test_words_are_shown_as_they_come():
 
 def test_nothing_is_shown_of_what_is_not_the_spoken_line():
     assert list(spoken_pieces(iter(["I think ", '{"state":"CASUAL"}']))) == []
+
+
+def test_a_line_behind_the_outcome_is_spoken_at_once_even_at_a_review(talk):
+    two = [
+        *('{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",1]]}', '{"say":"__CART__."}'),
+        *('{"last":"OFFER_SELL","state":"FINAL_CHECK"}', '{"say":"__CART__ for __PRICE__ gold?"}'),
+        *('{"last":"FINAL_CHECK","state":"COMMIT_SALE"}', '{"say":"Sold. Mind the edge."}'),
+    ]
+    seen = talk(["an axe", "ok", "yes"], two, method="astp-stepwise")
+    assert "Ada > Sold. Mind the edge." in seen.lines and len(seen.session.sales) == 1
