@@ -25,11 +25,11 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, read_json, write_json, write_jsonl
 from haggle.dataset import located_rows
 from haggle.weights.adapters import check_adapter
-from haggle.weights.gguf_file import SOURCE_FILE
+from haggle.weights.gguf_file import SOURCE_FILE, unpack_weights
 from haggle.weights.models import BaseModel, resolve_base
 from pipeline import bundle_start
 from pipeline.bundle_parts import MB, copy_packages, pack, tag_of
-from pipeline.bundle_run import weights_sum
+from pipeline.bundle_run import WEIGHTS, weight_names, weights_sum
 from training.data import messages_in
 from training.fast_config import FastConfig, FixedRows
 
@@ -128,21 +128,31 @@ def _copy_code(target: Path) -> None:
 
 
 def _copy_base(base: BaseModel, stage: Path, weights: Weights) -> None:
-    """Put the base model in: its GGUF, a third of the size, where it was unpacked from one."""
-    note = base.path / SOURCE_FILE
-    source = Path(read_json(note).get("gguf", "")) if note.is_file() else Path()
-    has_gguf = source.suffix == ".gguf" and source.is_file()
-    if weights == "gguf" and not has_gguf:
-        raise HaggleError(
-            "the base was not unpacked from a GGUF", where=str(base.path), hint="--weights auto"
-        )
-    as_gguf = has_gguf and weights != "safetensors"
-    skip = shutil.ignore_patterns("*.gguf", *(["*.safetensors"] if as_gguf else []))
-    shutil.copytree(base.path, stage / "base", ignore=skip)
-    if as_gguf:
-        shutil.copyfile(source, stage / "base" / "model.gguf")
-    facts = {"name": base.name, "licence": base.licence, "sha256": weights_sum(base.path)}
+    """Put the base model in: its GGUF, a third of the size, where it was unpacked from one and
+    unpacks to the very same weights."""
+    facts = {
+        "name": base.name,
+        "licence": base.licence,
+        "sha256": weights_sum(base.path),
+        "tensors": weight_names(base.path),
+    }
     write_json(stage / "base.json", facts)
+    target, note = stage / "base", base.path / SOURCE_FILE
+    shutil.copytree(base.path, target, ignore=shutil.ignore_patterns("*.gguf", "*.safetensors"))
+    source = Path(read_json(note).get("gguf", "")) if note.is_file() else Path()
+    if source.suffix == ".gguf" and source.is_file() and weights != "safetensors":
+        unpack_weights(source, target / WEIGHTS, facts["tensors"])
+        same = weights_sum(target) == facts["sha256"]
+        (target / WEIGHTS).unlink()
+        if same:
+            shutil.copyfile(source, target / "model.gguf")
+            return
+    if weights == "gguf":
+        raise HaggleError(
+            "the base is not what a GGUF unpacks to", where=str(base.path), hint="--weights auto"
+        )
+    for file in base.path.glob("*.safetensors"):
+        shutil.copyfile(file, target / file.name)
 
 
 def _write_data(

@@ -162,7 +162,7 @@ def _fetch(name: str, version: str, python: str, folder: Path) -> None:
     """Have pip fetch a wheel for Linux machines of this kind; what it cannot is told later."""
     kinds = [f"manylinux_{glibc}_{platform.machine()}" for glibc in GLIBCS]
     kinds.append(f"manylinux2014_{platform.machine()}")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command = [sys.executable, "-m", "pip", "download", "-qqq", "--no-deps"]
     command += ["--only-binary", ":all:", "--implementation", "cp", "--python-version", python]
     command += [f"--platform={kind}" for kind in kinds]
     subprocess.run([*command, "--dest", str(folder), f"{name}=={version}"], check=False)

@@ -26,6 +26,7 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, read_json, write_json
 from haggle.trade.agreement import agreement
 from haggle.weights.adapters import adapter_note, write_adapter
+from haggle.weights.gguf_file import unpack_weights
 from haggle.weights.models import BaseModel
 from pipeline.bundle_parts import MB, pack
 from pipeline.fresh import Recipe, fresh_pools, generator_sum
@@ -36,6 +37,7 @@ from training.data import Example, read_dialogues, tokenize
 from training.fast_checkpoints import Identity
 from training.fast_config import FastConfig
 
+WEIGHTS = "model.safetensors"
 RESULT_PART = 15 * MB
 echo: Callable[[str], None] = partial(print, flush=True)
 
@@ -145,20 +147,11 @@ def open_bundle(work: Path, told: argparse.Namespace) -> Place:
 def open_base(work: Path) -> tuple[BaseModel, bool]:
     """The base model of a bundle, unpacked once where it is a GGUF; and whether its weights are
     those that the bundle was made from."""
-    from haggle.weights.gguf_file import convert_gguf
-
     facts = read_json(work / "base.json")
     path = work / "base"
-    if (path / "model.gguf").is_file():
-        gguf, path = path / "model.gguf", work / "base-unpacked"
-        if not path.is_dir():
-            echo("Unpacking the base model ...")
-            part = work / ".base-unpacked.part"
-            convert_gguf(gguf, part, name=facts["name"], licence=facts["licence"])
-            for file in (work / "base").iterdir():  # another transformers may write them otherwise
-                if file.suffix != ".gguf":
-                    shutil.copyfile(file, part / file.name)
-            part.rename(path)
+    if not (path / WEIGHTS).is_file() and (path / "model.gguf").is_file():
+        echo("Unpacking the base model ...")
+        unpack_weights(path / "model.gguf", path / WEIGHTS, facts["tensors"])
     as_made = weights_sum(path) == facts["sha256"]
     if not as_made:
         echo("Note: the base's weights are not bit for bit those that the bundle was made from.")
@@ -167,7 +160,16 @@ def open_base(work: Path) -> tuple[BaseModel, bool]:
 
 def weights_sum(path: Path) -> str:
     """A sum over a model's weights, whatever order and notes its files have."""
-    entries = []
+    return hashlib.sha256(repr(sorted(_tensors(path))).encode()).hexdigest()
+
+
+def weight_names(path: Path) -> list[str]:
+    """The names of a model's weights."""
+    return sorted(name for name, *_ in _tensors(path))
+
+
+def _tensors(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, shape and sum of each tensor of a model."""
     for file in sorted(path.glob("*.safetensors")):
         with file.open("rb") as opened:
             header = json.loads(opened.read(int.from_bytes(opened.read(8), "little")))
@@ -178,8 +180,7 @@ def weights_sum(path: Path) -> str:
                 first, last = entry["data_offsets"]
                 opened.seek(start + first)
                 digest = hashlib.sha256(opened.read(last - first)).hexdigest()
-                entries.append((name, entry["dtype"], entry["shape"], digest))
-    return hashlib.sha256(repr(sorted(entries)).encode()).hexdigest()
+                yield name, entry["dtype"], str(entry["shape"]), digest
 
 
 def rows_of(place: Place, file: Path) -> list[Example]:

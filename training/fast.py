@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from haggle.weights.models import BaseModel
 
 Echo = Callable[[str], None]
+CPU_TOKENS = 4096  # at once without a GPU: about 10 GB with 135 million weights
 
 
 def load_trainable(config: FastConfig, base: BaseModel, device: torch.device) -> Any:
@@ -101,6 +102,8 @@ class FastRun:
         self.device = self.model.device
         self.bf16 = has_bf16()
         self.pass_tokens = config.batch_tokens
+        if self.device.type == "cpu":
+            self.pass_tokens = min(self.pass_tokens, max(config.max_length, CPU_TOKENS))
         self.parameters = trained(self.model)
         self.clock = Clock(budget_s=config.minutes * 60)
         self.optimizer = torch.optim.AdamW(

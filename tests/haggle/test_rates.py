@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.rates import points_text, rate_text
+from haggle.rates import points_text, rate, rate_text
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,12 @@ def test_what_was_not_measured_says_so():
 
 def test_a_difference_has_its_sign():
     assert points_text({"value": -0.04, "low": -0.068, "high": 0.013}) == "-4.0 (-6.8 to +1.3)"
+
+
+@pytest.mark.parametrize("n", [1, 7, 110, 1000])
+def test_an_interval_is_scipys_wilson_interval(n):
+    binomtest = pytest.importorskip("scipy.stats").binomtest
+    for passed in {0, 1, n // 3, n - 1, n}:
+        expected = binomtest(passed, n).proportion_ci(0.95, method="wilson")
+        found = rate(passed, n)
+        assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))

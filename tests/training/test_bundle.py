@@ -66,7 +66,7 @@ def settings(base: Path, **changes: Any) -> FastConfig:
     fixed: dict[str, Any] = {
         "base": str(base), "seed": 5, "full_finetuning": True, "adapter_rank": 4,
         "max_length": 2048, "batch_tokens": 2048, "accumulate": 1, "learning_rate": 3e-3,
-        "warmup_steps": 5, "minutes": 5, "max_steps": 100, "log_steps": 20, "average": 2,
+        "warmup_steps": 5, "minutes": 5, "max_steps": 40, "log_steps": 10, "average": 2,
         "save_minutes": 0.02, "pool": 16, "workers": 1, "data": SHOP,
         "fixed": [{"share": 0.25, "data": {"train": 0, "test": 0, "corpus": 1, "voices": ["terse"]}}],
         "held_out": {"dialogues": 4, "turns": 4, "batch": 4, "max_new_tokens": 16},
@@ -131,7 +131,7 @@ def test_a_bare_machine_trains_resumes_and_ships(
     assert "Going on from step 1" in second.stdout
     assert "Unpacked" not in second.stdout
     result = read_json(tmp_path / "run" / "result.json")
-    assert result["over"] and result["steps"] == 100 and result["device"] == "CPU"
+    assert result["over"] and result["steps"] == 40 and result["device"] == "CPU"
     assert result["base_as_made"] is True
     assert result["accuracy"]["n"] == result["adapter_accuracy"]["n"] == 4
     assert {"joint", "state"} <= result["accuracy"].keys()
@@ -146,7 +146,7 @@ def test_a_bare_machine_trains_resumes_and_ships(
     with tarfile.open(sent / "adapter.tar.gz-000") as archive:
         assert "adapter_model.safetensors" in archive.getnames()
     steps = [line["step"] for line in read_jsonl(sent / "metrics.jsonl")]
-    assert steps == sorted(steps) and steps[-1] == 100
+    assert steps == sorted(steps) and steps[-1] == 40
 
     config = tmp_path / "bundle-work" / "config.json"
     told = read_json(config)
