@@ -286,6 +286,7 @@ def save_weights(place: Place, fast: Any) -> dict[str, Any]:
             write_json(directory / ADAPTER_INFO, note)
         if not config.freeze_embeddings:
             return {"adapter": None}  # it cannot hold what changed in the embeddings
+        echo(f"Cutting the difference to rank {config.adapter_rank} ...")
         found = low_rank(base_weights(place), fast.parameters, config.adapter_rank)
         tensors, rank, alpha = found.tensors, found.rank, float(found.rank)
         report = {"adapter": found.report()}
