@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 Rate = dict[str, Any]
+Z = statistics.NormalDist().inv_cdf(0.975)
 NEAR = 2.0  # per cent from none or all, within which a bound is told to a tenth
 DRAWS = 2000  # of a bootstrap
 
@@ -17,17 +18,17 @@ def rate(passed: int, total: int) -> Rate:
 
     Without observations the value and interval are None.
     """
-    from scipy.stats import binomtest
-
     if total == 0:
         return {"value": None, "n": 0, "passed": 0, "low": None, "high": None}
-    interval = binomtest(passed, total).proportion_ci(0.95, method="wilson")
+    value, spread = passed / total, Z * Z / total
+    middle = (value + spread / 2) / (1 + spread)
+    reach = math.sqrt(value * (1 - value) * spread + spread * spread / 4) / (1 + spread)
     return {
-        "value": passed / total,
+        "value": value,
         "n": total,
         "passed": passed,
-        "low": float(interval.low),
-        "high": float(interval.high),
+        "low": max(0.0, middle - reach) if passed else 0.0,
+        "high": min(1.0, middle + reach) if passed < total else 1.0,
     }
 
 

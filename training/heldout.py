@@ -118,13 +118,20 @@ def read_held_out(config: RunSettings, tokenizer: PreTrainedTokenizerBase) -> He
     `held_out_source` does, and for answers that are not in the compact format.
     """
     source, settings = held_out_source(config)
+    return held_out_turns(source, settings, config.seed, tokenizer)
+
+
+def held_out_turns(
+    source: Path, settings: EvaluationSettings, seed: int, tokenizer: PreTrainedTokenizerBase
+) -> HeldOut:
+    """The turns drawn by `seed` from a data set. Raises HaggleError as `read_held_out` does."""
     dialogues = [
         (where, messages_in(row, "messages", where))
         for where, row in located_rows(source, settings.split, ["messages"])
     ]
     family = tokenizer_family(tokenizer)
     turns = []
-    drawn = draw([messages for _, messages in dialogues], settings.turns, config.seed)
+    drawn = draw([messages for _, messages in dialogues], settings.turns, seed)
     for number, at in drawn:
         where, messages = dialogues[number]
         right = messages[at]["content"]

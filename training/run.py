@@ -19,8 +19,8 @@ import yaml
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json
 from haggle.core.storage import atomic_dir, atomic_write_text, read_json, read_jsonl, write_json
-from haggle.weights.adapters import ADAPTER_INFO
-from haggle.weights.models import KNOWN, BaseModel, resolve_base
+from haggle.weights.adapters import ADAPTER_INFO, adapter_note
+from haggle.weights.models import BaseModel, resolve_base
 from haggle.weights.saving import in_bf16, save_model_bf16
 from training.arguments import check_machine, trainer_arguments
 from training.checkpoints import (
@@ -303,16 +303,7 @@ def _save_weights(
 
     model = trainer.accelerator.unwrap_model(trainer.model)
     config = causal_model(model).config
-    known = KNOWN.get(base.name)
-    info = {
-        "base": base.name,
-        "hub_id": known.hub_id if known else None,
-        "licence": base.licence,
-        "architecture": config.model_type,
-        "hidden_size": config.hidden_size,
-        "layers": config.num_hidden_layers,
-        "vocab_size": config.vocab_size,
-    }
+    info = adapter_note(base, config)
     with atomic_dir(target) as directory:
         if hasattr(model, "peft_config"):
             # "auto" would ask the hub whether the vocabulary grew; it never does here.
@@ -320,7 +311,7 @@ def _save_weights(
             (directory / "README.md").unlink(missing_ok=True)
             # A path of this machine means nothing elsewhere.
             settings = read_json(directory / "adapter_config.json")
-            settings["base_model_name_or_path"] = known.hub_id if known else base.name
+            settings["base_model_name_or_path"] = info["hub_id"] or base.name
             write_json(directory / "adapter_config.json", settings)
         else:
             save_model_bf16(model, directory, state)

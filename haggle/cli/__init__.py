@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from haggle.cli.ablate import ablate
+from haggle.cli.bundle import bundle
 from haggle.cli.character import character
 from haggle.cli.compare import compare
 from haggle.cli.curves import curves
@@ -49,6 +50,7 @@ app.command()(preferences)
 app.command()(serve)
 app.command()(curves)
 app.command()(ablate)
+app.command()(bundle)
 app.command()(export)
 app.command()(card)
 eval_app.command()(turns)

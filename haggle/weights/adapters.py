@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from haggle.core.errors import HaggleError
-from haggle.core.storage import read_json
-from haggle.weights.models import BaseModel, check_safetensors
+from haggle.core.storage import atomic_dir, read_json, write_json
+from haggle.weights.models import KNOWN, BaseModel, check_safetensors
 
 ADAPTER_INFO = "haggle_adapter.json"
 
@@ -54,6 +54,57 @@ def check_adapter(source: Path, base: BaseModel) -> None:
             raise HaggleError(
                 f"{belongs}: {key} {told[key]} against {value}", where=str(source), hint=hint
             )
+
+
+def adapter_note(base: BaseModel, config: Any) -> dict[str, Any]:
+    """What an adapter (or a model) belongs to, from its base and transformers' config of that."""
+    known = KNOWN.get(base.name)
+    return {
+        "base": base.name,
+        "hub_id": known.hub_id if known else None,
+        "licence": base.licence,
+        "architecture": config.model_type,
+        "hidden_size": config.hidden_size,
+        "layers": config.num_hidden_layers,
+        "vocab_size": config.vocab_size,
+    }
+
+
+def write_adapter(
+    target: Path,
+    tensors: dict[str, Any],
+    *,
+    r: int,
+    alpha: float,
+    note: dict[str, Any],
+    tokenizer: Any = None,
+) -> None:
+    """Write LoRA weights (under PEFT's names) as PEFT would, for machines without it.
+
+    `note` is what `adapter_note` says; the tokenizer is saved beside.
+    """
+    from safetensors.torch import save_file
+
+    layers = {name.removesuffix(".weight").split(".")[-2] for name in tensors}
+    settings = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": note["hub_id"] or note["base"],
+        "r": r,
+        "lora_alpha": alpha,
+        "lora_dropout": 0.0,
+        "target_modules": sorted(layers),
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+    }
+    with atomic_dir(target) as directory:
+        whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        save_file(whole, directory / "adapter_model.safetensors", metadata={"format": "pt"})
+        write_json(directory / "adapter_config.json", settings)
+        write_json(directory / ADAPTER_INFO, note)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(directory)
 
 
 def load_adapter(model: Any, directory: Path) -> None:

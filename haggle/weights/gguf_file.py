@@ -343,6 +343,29 @@ def model_tensors(
         yield _gguf_name(name, shape, where), _permuted(name, array, shape)
 
 
+def unpack_weights(gguf_path: Path, target: Path, names: Iterable[str]) -> None:
+    """Write the tensors of these transformers names from a llama GGUF as bf16 safetensors.
+
+    The weights are those that `convert_gguf` writes; it needs more than PyTorch and transformers.
+    `target` is a file in a directory that holds the model's config.json.
+    """
+    import gguf
+    import torch
+    from safetensors.torch import save_file
+
+    shape = llama_shape(_json(target.parent / "config.json"), str(gguf_path))
+    reader = gguf.GGUFReader(str(gguf_path))
+    stored = {tensor.name: tensor for tensor in reader.tensors}
+    weights = {}
+    for name in names:
+        tensor = stored[_gguf_name(name, shape, str(gguf_path))]
+        array = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        array = _permuted(name, array, shape, back=True)
+        weights[name] = torch.from_numpy(array.copy()).to(torch.bfloat16)
+    with atomic_path(target) as temporary:
+        save_file(weights, temporary, metadata={"format": "pt"})
+
+
 @cache
 def _tensor_names(layers: int) -> Any:
     import gguf
@@ -357,15 +380,19 @@ def _gguf_name(name: str, shape: LlamaShape, where: str) -> str:
     return str(found)
 
 
-def _permuted(name: str, array: np.ndarray, shape: LlamaShape) -> np.ndarray:
-    """Reorder rows of q and k: llama.cpp rotates neighbouring pairs, transformers the halves."""
+def _permuted(name: str, array: np.ndarray, shape: LlamaShape, back: bool = False) -> np.ndarray:
+    """Reorder rows of q and k: llama.cpp rotates neighbouring pairs, transformers the halves.
+
+    `back` turns llama.cpp's order into that of transformers.
+    """
     if ".q_proj." in name:
         heads = shape.heads
     elif ".k_proj." in name:
         heads = shape.kv_heads
     else:
         return array
-    halves = array.reshape(heads, 2, array.shape[0] // heads // 2, *array.shape[1:])
+    half = array.shape[0] // heads // 2
+    halves = array.reshape(heads, *((half, 2) if back else (2, half)), *array.shape[1:])
     return halves.swapaxes(1, 2).reshape(array.shape)
 
 

@@ -10,6 +10,7 @@ from haggle.rates import (
     clustered_rate,
     cohens_kappa,
     points_text,
+    rate,
     rate_text,
     share,
 )
@@ -71,3 +72,12 @@ def test_kappa_is_that_of_the_textbook():
     assert told["low"] < 0.4 < told["high"]
     assert cohens_kappa([[("a", "a")] * 5])["value"] is None
     assert cohens_kappa([])["agreed"] is None
+
+
+@pytest.mark.parametrize("n", [1, 7, 110, 1000])
+def test_an_interval_is_scipys_wilson_interval(n):
+    binomtest = pytest.importorskip("scipy.stats").binomtest
+    for passed in {0, 1, n // 3, n - 1, n}:
+        expected = binomtest(passed, n).proportion_ci(0.95, method="wilson")
+        found = rate(passed, n)
+        assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))

@@ -362,4 +362,6 @@ def test_a_phrase_speaks_beside_the_deal_in_one_way_only():
 @pytest.mark.parametrize("line", ["yes", "yes, for 5 crowns", "for nothing? yes", "I'll take it"])
 def test_a_review_at_no_price_at_all_is_read(line):
     free = Terms((Good("map", ("Map", "Maps"), 1),), 0.0, "crowns", "Otto")
-    assert read_answer(line, free).verdict == ("affirms" if line in {"yes", "I'll take it"} else "open")
+    assert read_answer(line, free).verdict == (
+        "affirms" if line in {"yes", "I'll take it"} else "open"
+    )

@@ -13,7 +13,7 @@ import pytest
 
 from haggle.core.errors import HaggleError
 from haggle.weights import models
-from haggle.weights.gguf_file import SOURCE_FILE, check_gguf, convert_gguf
+from haggle.weights.gguf_file import SOURCE_FILE, check_gguf, convert_gguf, unpack_weights
 from haggle.weights.models import (
     DEFAULT_BASE,
     check_model_dir,
@@ -259,6 +259,17 @@ def test_the_packaged_gguf_becomes_the_model_that_llama_cpp_sees(
     tokenizer = AutoTokenizer.from_pretrained(target)
     # Digits one by one and spaces as SmolLM splits them, as llama.cpp does.
     assert tokenizer.tokenize(" 520  12") == ["Ġ", "5", "2", "0", "ĠĠ", "1", "2"]
+    # The way without transformers' reader comes to the same weights.
+    import torch
+    from safetensors.torch import load_file
+
+    again = tmp_path / "again" / "model.safetensors"
+    again.parent.mkdir()
+    (again.parent / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    one = load_file(target / "model.safetensors")
+    unpack_weights(packaged, again, one)
+    two = load_file(again)
+    assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
 
 
 @pytest.mark.slow
