@@ -344,11 +344,9 @@ def model_tensors(
 
 
 def unpack_weights(gguf_path: Path, target: Path, names: Iterable[str]) -> None:
-    """Write the tensors of these transformers names from a llama GGUF as bf16 safetensors.
-
-    The weights are those that `convert_gguf` writes; it needs more than PyTorch and transformers.
-    `target` is a file in a directory that holds the model's config.json.
-    """
+    """Write the tensors of these transformers names from a llama GGUF as bf16 safetensors, as
+    `convert_gguf` does, which needs more than PyTorch and transformers. `target` is a file in a
+    directory that holds the model's config.json."""
     import gguf
     import torch
     from safetensors.torch import save_file
