@@ -19,7 +19,7 @@ from pydantic import model_validator
 from data_gen.acts import ACTS
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError, nearest
-from haggle.trade import placeholders
+from haggle.trade.said import merchant_lines
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
@@ -109,21 +109,6 @@ class PurposePhrases(Record):
     purposes: dict[str, Phrases]
 
 
-class MerchantPhrases(Record):
-    """`merchant.yaml`: spoken lines by kind of answer and manner; numbers as placeholders."""
-
-    states: dict[str, dict[str, list[str]]]
-
-    @model_validator(mode="after")
-    def _lines_have_no_numbers(self) -> MerchantPhrases:
-        for kind, manners in self.states.items():
-            for line in (line for lines in manners.values() for line in lines):
-                unknown = placeholders.used(line) - set(placeholders.ALL)
-                if unknown or any(c.isdigit() for c in line):
-                    raise ValueError(f"{kind}: digits or unknown placeholder in {line!r}")
-        return self
-
-
 class Phrasebook(Record):
     """All phrases of the generator."""
 
@@ -209,5 +194,5 @@ def load_phrasebook(root: Path = PHRASES) -> Phrasebook:
     return Phrasebook(
         player=player,
         purposes=load_config(root / "purposes.yaml", PurposePhrases).purposes,
-        merchant=load_config(root / "merchant.yaml", MerchantPhrases).states,
+        merchant=merchant_lines(),
     )

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic
+from typing import Generic, Literal
 
-from haggle.core.codec import Field, Fields, Spoken, Value
+from haggle.core.codec import ActionSpec, Field, Fields, Spoken, Value
 from haggle.core.domain import A, Domain, E, Guard, Level, O, Ruling, T
 from haggle.core.engine import Engine, Generation, GenerationRequest
 from haggle.core.json_text import DecodeError, is_strict_json, read_object, text_of
 from haggle.core.storage import writable
 from haggle.core.turn import Turn, Usage
 
+Speech = Literal["free", "lines"]
 MAX_TOKENS = 160  # the longest compact answer
 TRIES = 2  # at a spoken line, before code says one of its own
 SPEECH_TEMPERATURE = 0.6  # many lines are right, and the likeliest words of all make none of them
@@ -42,7 +43,7 @@ class Agent(Generic[E, A, O, T]):
     state: only actions that are legal now, nothing irreversible without evidence in the player's
     words, and nothing untrue is said. With `ask_below` the character asks what was meant where the
     model gives its own decision a lower probability than that (guard `state`, formats whose line
-    comes after the outcome).
+    comes after the outcome). Such a line is one of the domain's (`speech` "lines"), or "free".
     """
 
     domain: Domain[E, A, O, T]
@@ -51,6 +52,7 @@ class Agent(Generic[E, A, O, T]):
     max_tokens: int = MAX_TOKENS
     temperature: float = 0.0
     ask_below: float = 0.0
+    speech: Speech = "lines"
 
     def reply(self, episode: E, line: str, *, seed: int = 0) -> T:
         """Answer one line and move the episode on."""
@@ -65,7 +67,7 @@ class Agent(Generic[E, A, O, T]):
             for (episode, line), answer in zip(pairs, answers, strict=True)
         ]
         while silent := [move for move in moves if move.is_silent]:
-            lines = self.engine.generate([self.speech(move, seed) for move in silent])
+            lines = self.engine.generate([self.speech_request(move, seed) for move in silent])
             for move, spoken in zip(silent, lines, strict=True):
                 move.say(spoken)
         return [move.settle() for move in moves]
@@ -78,9 +80,9 @@ class Agent(Generic[E, A, O, T]):
         answer = yield from _pieces(self.engine.stream(self.request(episode, line, seed)))
         move = self.act(episode, line, answer)
         if move.is_silent:
-            move.say((yield from _pieces(self.engine.stream(self.speech(move, seed)))))
+            move.say((yield from _pieces(self.engine.stream(self.speech_request(move, seed)))))
         while move.is_silent:
-            move.say(self.engine.generate([self.speech(move, seed)])[0])
+            move.say(self.engine.generate([self.speech_request(move, seed)])[0])
         yield move.settle()
 
     def request(self, episode: E, line: str, seed: int = 0) -> GenerationRequest:
@@ -97,15 +99,20 @@ class Agent(Generic[E, A, O, T]):
     def _may_ask(self, episode: E) -> bool:
         return self.ask_below > 0 and self.guard == "state" and self.domain.speaks_after(episode)
 
-    def speech(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
+    def speech_request(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
         """What the engine is asked for the line of a decided turn, which is always sampled."""
         return GenerationRequest(
             messages=self.domain.observed(move.episode, move.line, move.outcome),
-            constraint=None if self.guard == "off" else Say(),
+            constraint=self._sayable(move),
             max_tokens=self.max_tokens,
             temperature=self.temperature or SPEECH_TEMPERATURE,
             seed=seed + len(move.episode.exchanges) + 1000 * move.tries,
         )
+
+    def _sayable(self, move: Move[E, A, O, T]) -> ActionSpec | None:
+        if self.guard == "off":
+            return None
+        return Say() if self.speech == "free" else self.domain.sayable(move.episode, move.outcome)
 
     def act(self, episode: E, line: str, answer: Generation) -> Move[E, A, O, T]:
         """Apply a model's decision. The turn lacks its line where that comes after the outcome."""

@@ -109,6 +109,10 @@ class Domain(Protocol[E, A, O, T]):
         """What the model is asked for that line: all of before, its decision, the outcome."""
         ...
 
+    def sayable(self, episode: E, outcome: O) -> ActionSpec:
+        """The lines that fit an outcome, where the model chooses among them."""
+        ...
+
     def worded(self, episode: E, outcome: O, say: str) -> O:
         """The same outcome, told in the model's line."""
         ...

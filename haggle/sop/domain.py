@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from haggle.core.codec import Choice, Field, Fields, Label, Spoken, Value
+from haggle.core.agent import Say
+from haggle.core.codec import ActionSpec, Choice, Field, Fields, Label, Spoken, Value
 from haggle.core.config import Record
 from haggle.core.domain import Guard, Level, Ruling
 from haggle.core.engine import Message
@@ -167,6 +168,10 @@ class Procedural:
         """The step as it was taken; nothing else comes of one."""
         taken = Message("assistant", to_json(outcome.action.model_dump(exclude={"say"})))
         return (*talk.messages(line), taken)
+
+    def sayable(self, talk: Talk, outcome: SopOutcome) -> ActionSpec:
+        """Lines are free."""
+        return Say()
 
     def worded(self, talk: Talk, outcome: SopOutcome, say: str) -> SopOutcome:
         """The same step in another line."""

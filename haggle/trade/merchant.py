@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from haggle.core import domain
-from haggle.core.agent import MAX_TOKENS, Agent, complete
+from haggle.core.agent import MAX_TOKENS, Agent, Speech, complete
 from haggle.core.domain import GUARDS, Guard, Level, check_guard
 from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
@@ -18,6 +18,7 @@ from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import Resolved, degraded, resolve, safe_line, worded
+from haggle.trade.said import OneOfLines, lines_for
 from haggle.trade.session import Session
 from haggle.trade.speech import untrue_claims
 from haggle.trade.wire import Proposal, StateShape, WireConstraint
@@ -89,6 +90,10 @@ class Trade:
         """What the model is asked for its line: the decision as it stands, and its outcome."""
         decided = told_as(session, line, resolved).messages()[1:-1]
         return (*session.messages(line), *decided)
+
+    def sayable(self, session: Session, resolved: Resolved) -> OneOfLines:
+        """The merchant's lines that fit what happened."""
+        return lines_for(session, resolved)
 
     def worded(self, session: Session, resolved: Resolved, say: str) -> Resolved:
         """The same turn in the model's line."""
@@ -172,8 +177,9 @@ class Merchant(Agent[Session, Proposal, Resolved, TurnRecord]):
         max_tokens: int = MAX_TOKENS,
         temperature: float = 0.0,
         ask_below: float = 0.0,
+        speech: Speech = "lines",
     ) -> None:
-        super().__init__(TRADE, engine, guard, max_tokens, temperature, ask_below)
+        super().__init__(TRADE, engine, guard, max_tokens, temperature, ask_below, speech)
 
 
 def written(session: Session, line: str, text: str) -> TurnRecord:

@@ -229,7 +229,6 @@ def edited(tmp_path: Path):
         ("player/social.yaml", '- "hi"', '- "Anybody Home?"', "is in train and test"),
         ("player/social.yaml", "    train:", "    trian:", "trian"),
         ("player/social.yaml", "  greet:", "  create:", "stands in another file too"),
-        ("merchant.yaml", "Come in, come in", "Come in, 3 times", "digits or unknown placeholder"),
         ("purposes.yaml", "purposes:", "purpose:", "did you mean 'purposes'"),
     ],
 )

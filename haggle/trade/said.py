@@ -1,0 +1,108 @@
+"""What a merchant may say of an outcome: lines that are always so, for small models to choose from.
+
+A model of 135 million weights decides well and words badly. With `speech` "lines" it chooses its
+line under the grammar, from those that fit what happened; a larger one may speak freely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from pydantic import model_validator
+
+from haggle.core.codec import Field, Fields, Label, Value
+from haggle.core.config import Record, load_config
+from haggle.core.json_text import read_object
+from haggle.trade import placeholders
+from haggle.trade.ledger import bid_amount
+from haggle.trade.resolve import Resolved
+from haggle.trade.session import Session
+
+TALK = ("greet", "smalltalk", "offtopic", "silence", "thanks", "hesitate", "attack", "unsold")
+SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
+
+
+class MerchantLines(Record):
+    """`merchant_lines.yaml`: spoken lines by kind of answer and manner; numbers as placeholders."""
+
+    states: dict[str, dict[str, list[str]]]
+
+    @model_validator(mode="after")
+    def _lines_have_no_numbers(self) -> MerchantLines:
+        for kind, manners in self.states.items():
+            for line in (line for lines in manners.values() for line in lines):
+                unknown = placeholders.used(line) - set(placeholders.ALL)
+                if unknown or any(c.isdigit() for c in line):
+                    raise ValueError(f"{kind}: digits or unknown placeholder in {line!r}")
+        return self
+
+
+@cache
+def merchant_lines() -> dict[str, dict[str, list[str]]]:
+    """Lines by kind and manner. Raises HaggleError naming a mistake in the file."""
+    path = Path(__file__).with_name("merchant_lines.yaml")
+    return load_config(path, MerchantLines).states
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfLines:
+    """One of these lines, as the object that holds it: a `haggle.core.codec.ActionSpec`."""
+
+    lines: tuple[str, ...]
+
+    def tree(self) -> Value:
+        """All lines that may be said."""
+        return Fields((Field("say", Label(self.lines)),))
+
+
+def lines_for(session: Session, resolved: Resolved) -> OneOfLines:
+    """The lines that fit an outcome, without those said before in this conversation."""
+    fitting = _of(kinds(session, resolved))
+    said = {str(read_object(e.said).get("say")) for e in session.exchanges if e.said}
+    return OneOfLines(tuple(line for line in fitting if line not in said) or fitting)
+
+
+@lru_cache(maxsize=256)
+def _of(names: tuple[str, ...]) -> tuple[str, ...]:
+    manners = [merchant_lines()[name] for name in names]
+    return tuple(dict.fromkeys(line for m in manners for lines in m.values() for line in lines))
+
+
+def kinds(session: Session, resolved: Resolved) -> tuple[str, ...]:
+    """The kinds of lines that fit an outcome, by what code knows of it."""
+    state = resolved.proposal.state
+    moved = session.cart != resolved.cart
+    notes = {str(note.kind) for note in resolved.notes}
+    if state == "SHOW_ITEMS":
+        return _shown(notes)
+    if state == "OFFER_SELL":
+        if not moved:
+            return ("OFFER_unchanged",) if notes else ("OFFER_restate",)
+        return ("OFFER_changed", "OFFER_righted") if session.cart else ("OFFER_new",)
+    if state == "NEGOTIATE":
+        return (_bargained(session, resolved),)
+    if state == "END":
+        return ("END_leave", "END_insult")
+    if state != session.procedure.fallback:
+        return (state,)
+    if session.cart and not resolved.cart:
+        return ("OFFER_cleared",)
+    talk = tuple(f"CASUAL_{name}" for name in TALK)
+    return talk if resolved.cart else (*talk, "CASUAL_empty")
+
+
+def _shown(notes: set[str]) -> tuple[str, ...]:
+    if "told" in notes:
+        return ("SHOW_told",)
+    if "unknown" in notes:
+        return ("SHOW_unknown",)
+    return tuple(f"SHOW_{name}" for name in SHOWN)
+
+
+def _bargained(session: Session, resolved: Resolved) -> str:
+    if resolved.sale_price == session.sale_price:
+        return "NEGOTIATE_stays"
+    asked = bid_amount(resolved.proposal.bid, session.sale_price or 0.0, sum(session.cart.values()))
+    return "NEGOTIATE_met" if asked == resolved.sale_price else "NEGOTIATE_lower"

@@ -1,0 +1,110 @@
+"""Lines that fit what happened: what a small model chooses from when it speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from haggle.core.codec import matches, to_gbnf
+from haggle.core.engine import Generation
+from haggle.core.json_text import to_json
+from haggle.trade import said
+from haggle.trade.checks import numbers_in
+from haggle.trade.merchant import Merchant, written
+from haggle.trade.methods import get_method
+from haggle.trade.said import MerchantLines, OneOfLines, kinds, merchant_lines
+from haggle.trade.session import Session
+from haggle.trade.speech import claims
+from serving.engines.scripted import ScriptedEngine
+
+ORDER = {"last": "", "state": "OFFER_SELL", "cart": [["Mana Potion", 2]], "say": "x"}
+
+
+@pytest.fixture
+def decided(stall):
+    """A merchant that has decided, two potions in the cart; and its session."""
+
+    def run(line: str, state: str, **fields: object):
+        session = Session(stall, method=get_method("astp-stepwise"))
+        written(session, "potions", to_json(ORDER))
+        merchant = Merchant(ScriptedEngine([]))
+        decision = to_json({"last": "OFFER_SELL", "state": state, **fields})
+        return merchant, merchant.act(session, line, Generation(decision))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "fields", "wanted"),
+    [
+        ("three potions", "OFFER_SELL", {"change": [["Mana Potion", 3]]},
+         ("OFFER_changed", "OFFER_righted")),
+        ("what is it", "OFFER_SELL", {"change": []}, ("OFFER_restate",)),
+        ("and a wand", "OFFER_SELL", {"change": [["?Elemental Wand", 1]]}, ("OFFER_unchanged",)),
+        ("less?", "NEGOTIATE", {"bid": None}, ("NEGOTIATE_lower",)),
+        ("one gold", "NEGOTIATE", {"bid": 1}, ("NEGOTIATE_stays",)),
+        ("119 gold", "NEGOTIATE", {"bid": 119}, ("NEGOTIATE_met",)),
+        ("ok", "FINAL_CHECK", {}, ("FINAL_CHECK",)),
+        ("put it all back", "CASUAL", {"cart": []}, ("OFFER_cleared",)),
+        ("bye", "END", {}, ("END_leave", "END_insult")),
+        ("what is the sharp axe made of?", "SHOW_ITEMS", {"show": ["Sharp Axe"]},
+         ("SHOW_unknown",)),
+    ],
+)  # fmt: skip
+def test_code_knows_what_kind_of_line_fits(decided, line, state, fields, wanted):
+    _, move = decided(line, state, **fields)
+    assert kinds(move.episode, move.outcome) == wanted
+
+
+def test_small_talk_may_be_of_many_kinds_but_of_no_empty_counter_where_there_is_a_cart(decided):
+    _, move = decided("nice weather", "CASUAL")
+    found = kinds(move.episode, move.outcome)
+    assert "CASUAL_smalltalk" in found and "CASUAL_empty" not in found
+
+
+def test_the_model_chooses_under_the_grammar(decided):
+    merchant, move = decided("ok", "FINAL_CHECK")
+    spec = merchant.speech_request(move).constraint
+    assert isinstance(spec, OneOfLines) and len(spec.lines) > 40
+    assert matches(spec, to_json({"say": spec.lines[3]})) and to_gbnf(spec)
+    assert not matches(spec, '{"say":"Whatever you like."}')
+
+
+def test_a_line_is_not_said_twice_in_a_conversation(decided):
+    merchant, move = decided("three potions", "OFFER_SELL", change=[["Mana Potion", 3]])
+    line = merchant.speech_request(move).constraint.lines[0]
+    move.say(Generation(to_json({"say": line})))
+    move.settle()
+    decision = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Mana Potion",4]]}'
+    again = merchant.act(move.episode, "four potions", Generation(decision))
+    lines = merchant.speech_request(again).constraint.lines
+    assert line not in lines and len(lines) > 40
+
+
+def test_with_free_speech_and_with_the_guard_off_nothing_is_chosen_from(decided):
+    _, move = decided("ok", "FINAL_CHECK")
+    free = Merchant(ScriptedEngine([]), speech="free").speech_request(move).constraint
+    assert free is not None and matches(free, '{"say":"Whatever you like."}')
+    assert Merchant(ScriptedEngine([]), "off").speech_request(move).constraint is None
+
+
+def test_no_line_claims_what_its_kind_is_not():
+    may = {"changed": {"OFFER_changed", "OFFER_righted", "OFFER_cleared"},
+           "emptied": {"OFFER_cleared", "CASUAL_empty"}, "concluded": {"COMMIT_SALE"},
+           "refused": {"CASUAL_unsold", "CASUAL_offtopic", "CASUAL_attack"}}  # fmt: skip
+    wrong = [
+        (kind, line)
+        for kind, manners in merchant_lines().items()
+        for line in (line for lines in manners.values() for line in lines)
+        if any(kind not in may[claim] for claim in claims(line)) or numbers_in(line)
+    ]
+    assert wrong == []
+
+
+def test_a_line_with_a_number_of_its_own_is_refused():
+    with pytest.raises(ValueError, match="digits or unknown placeholder"):
+        MerchantLines(states={"END_leave": {"plain": ["Come back in 3 days."]}})
+
+
+def test_every_kind_that_may_fit_has_lines():
+    talk = {f"CASUAL_{name}" for name in said.TALK} | {f"SHOW_{name}" for name in said.SHOWN}
+    assert talk | {"SHOW_told", "SHOW_unknown", "OFFER_unchanged"} <= merchant_lines().keys()
