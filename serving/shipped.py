@@ -1,4 +1,4 @@
-"""The model that comes with Haggle: an adapter in `models/`, put on its base at first use.
+"""The models that come with Haggle: adapters in `models/`, put on their base at first use.
 
 Every room may name it in a serve config: `load_engine` puts its files in place. llama.cpp needs one
 file of both, which is written at first use (half a minute) and kept.
@@ -19,45 +19,48 @@ if TYPE_CHECKING:
     from serving.engines.config import EngineConfig
 
 SHIPPED = "merchant-smollm2-135m"
+STEPWISE = "merchant-smollm2-135m-stepwise"  # the next one, to try: it sees the outcome and speaks
+MODELS = (SHIPPED, STEPWISE)
 QUANTIZATION = "Q8_0"
 
 
 def with_shipped_model(config: EngineConfig) -> EngineConfig:
-    """The serve config with the shipped model's files in place, where it names that model.
+    """The serve config with a shipped model's files in place, where it names one.
 
     llama.cpp gets the merged GGUF, kept once per adapter in the haggle home; the other engines get
     base and adapter. Other configs come back unchanged. Raises HaggleError where the adapter or the
     base model is not there.
     """
-    if config.model != SHIPPED or config.gguf is not None:
+    if config.model not in MODELS or config.gguf is not None:
         return config
     if config.engine == "llamacpp":
-        return config.model_copy(update={"gguf": shipped_gguf()})
+        return config.model_copy(update={"gguf": shipped_gguf(config.model)})
     if config.engine in {"transformers", "vllm"}:
-        return config.model_copy(update={"model": DEFAULT_BASE, "adapter": shipped_adapter()})
+        adapter = shipped_adapter(config.model)
+        return config.model_copy(update={"model": DEFAULT_BASE, "adapter": adapter})
     return config
 
 
-def shipped_adapter() -> Path:
+def shipped_adapter(name: str = SHIPPED) -> Path:
     """The adapter's directory. Raises HaggleError where there is none."""
-    folder = ROOT / "models" / SHIPPED / "adapter"
+    folder = ROOT / "models" / name / "adapter"
     if not (folder / "adapter_model.safetensors").is_file():
         raise HaggleError(
-            f"the model {SHIPPED!r} is not in this copy of Haggle",
+            f"the model {name!r} is not in this copy of Haggle",
             where=str(folder),
             hint="train one (`haggle demo`) and give its file with --gguf",
         )
     return folder
 
 
-def shipped_gguf() -> Path:
-    """The shipped model as one GGUF file, written where it is not there yet."""
-    adapter = shipped_adapter()
+def shipped_gguf(name: str = SHIPPED) -> Path:
+    """A shipped model as one GGUF file, written where it is not there yet."""
+    adapter = shipped_adapter(name)
     digest = sha256((adapter / "adapter_model.safetensors").read_bytes()).hexdigest()[:12]
-    folder = haggle_home() / "merchants" / f"{SHIPPED}-{digest}"
+    folder = haggle_home() / "merchants" / f"{name}-{digest}"
     path = folder / f"{DEFAULT_BASE}-haggle-{QUANTIZATION}.gguf"
     if not path.is_file():
         base = locate_base(gguf_first=True)
-        print(f"Building {SHIPPED} from its adapter and {base.name} (once) ...", flush=True)
+        print(f"Building {name} from its adapter and {base.name} (once) ...", flush=True)
         write_merged(adapter, base, path, QUANTIZATION)
     return path

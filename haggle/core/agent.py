@@ -112,7 +112,9 @@ class Agent(Generic[E, A, O, T]):
     def _sayable(self, move: Move[E, A, O, T]) -> ActionSpec | None:
         if self.guard == "off":
             return None
-        return Say() if self.speech == "free" else self.domain.sayable(move.episode, move.outcome)
+        if self.speech == "free":
+            return Say()
+        return self.domain.sayable(move.episode, move.line, move.outcome)
 
     def act(self, episode: E, line: str, answer: Generation) -> Move[E, A, O, T]:
         """Apply a model's decision. The turn lacks its line where that comes after the outcome."""

@@ -109,7 +109,7 @@ class Domain(Protocol[E, A, O, T]):
         """What the model is asked for that line: all of before, its decision, the outcome."""
         ...
 
-    def sayable(self, episode: E, outcome: O) -> ActionSpec:
+    def sayable(self, episode: E, line: str, outcome: O) -> ActionSpec:
         """The lines that fit an outcome, where the model chooses among them."""
         ...
 

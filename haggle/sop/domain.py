@@ -169,7 +169,7 @@ class Procedural:
         taken = Message("assistant", to_json(outcome.action.model_dump(exclude={"say"})))
         return (*talk.messages(line), taken)
 
-    def sayable(self, talk: Talk, outcome: SopOutcome) -> ActionSpec:
+    def sayable(self, talk: Talk, line: str, outcome: SopOutcome) -> ActionSpec:
         """Lines are free."""
         return Say()
 

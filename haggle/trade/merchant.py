@@ -91,9 +91,9 @@ class Trade:
         decided = told_as(session, line, resolved).messages()[1:-1]
         return (*session.messages(line), *decided)
 
-    def sayable(self, session: Session, resolved: Resolved) -> OneOfLines:
+    def sayable(self, session: Session, line: str, resolved: Resolved) -> OneOfLines:
         """The merchant's lines that fit what happened."""
-        return lines_for(session, resolved)
+        return lines_for(session, line, resolved)
 
     def worded(self, session: Session, resolved: Resolved, say: str) -> Resolved:
         """The same turn in the model's line."""

@@ -6,6 +6,7 @@ line under the grammar, from those that fit what happened; a larger one may spea
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,7 +21,8 @@ from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
 
-TALK = ("greet", "smalltalk", "offtopic", "silence", "thanks", "hesitate", "attack", "unsold")
+LONG = 8  # words from which a line may be a trick
+_THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
 SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
 
 
@@ -57,9 +59,9 @@ class OneOfLines:
         return Fields((Field("say", Label(self.lines)),))
 
 
-def lines_for(session: Session, resolved: Resolved) -> OneOfLines:
+def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines:
     """The lines that fit an outcome, without those said before in this conversation."""
-    fitting = _of(kinds(session, resolved))
+    fitting = _of(kinds(session, line, resolved))
     said = {str(read_object(e.said).get("say")) for e in session.exchanges if e.said}
     return OneOfLines(tuple(line for line in fitting if line not in said) or fitting)
 
@@ -70,8 +72,8 @@ def _of(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for m in manners for lines in m.values() for line in lines))
 
 
-def kinds(session: Session, resolved: Resolved) -> tuple[str, ...]:
-    """The kinds of lines that fit an outcome, by what code knows of it."""
+def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
+    """The kinds of lines that fit an outcome, by what code knows of it and of the player's line."""
     state = resolved.proposal.state
     moved = session.cart != resolved.cart
     notes = {str(note.kind) for note in resolved.notes}
@@ -89,8 +91,24 @@ def kinds(session: Session, resolved: Resolved) -> tuple[str, ...]:
         return (state,)
     if session.cart and not resolved.cart:
         return ("OFFER_cleared",)
-    talk = tuple(f"CASUAL_{name}" for name in TALK)
-    return talk if resolved.cart else (*talk, "CASUAL_empty")
+    return _talk(session, line)
+
+
+def _talk(session: Session, line: str) -> tuple[str, ...]:
+    """Kinds of small talk; what would be odd is left out, the model chooses among the rest."""
+    foreign = any(not m.candidates for m in session.read(line).mentions)
+    fits = {
+        "greet": not session.exchanges,
+        "smalltalk": True,
+        "offtopic": True,
+        "silence": not any(character.isalnum() for character in line),
+        "thanks": bool(_THANKS.search(line)),
+        "hesitate": bool(session.cart),
+        "attack": len(line.split()) >= LONG,
+        "unsold": foreign or "?" in line,
+        "empty": bool(session.exchanges) and not session.cart and not session.sales,
+    }
+    return tuple(f"CASUAL_{name}" for name, fit in fits.items() if fit)
 
 
 def _shown(notes: set[str]) -> tuple[str, ...]:

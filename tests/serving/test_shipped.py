@@ -16,8 +16,8 @@ from haggle.core.errors import HaggleError, install_hint
 from haggle.weights import models
 from haggle.weights.models import DEFAULT_BASE, BaseModel
 from serving import engines, shipped
-from serving.engines import EngineConfig, load_engine
-from serving.shipped import SHIPPED, shipped_gguf, with_shipped_model
+from serving.engines import EngineConfig, load_engine, method_of
+from serving.shipped import MODELS, SHIPPED, shipped_adapter, shipped_gguf, with_shipped_model
 
 
 @pytest.fixture
@@ -124,3 +124,14 @@ def test_other_models_files_and_services_are_left_alone(tmp_path: Path):
         EngineConfig(engine="openai", model=SHIPPED),
     ):
         assert with_shipped_model(config) is config
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_shipped_model_is_in_the_checkout_with_its_card(name):
+    adapter = shipped_adapter(name)
+    assert name in (adapter.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_serve_config_of_the_stepwise_model_says_how_it_answers():
+    assert (method_of("stepwise"), method_of("llamacpp")) == ("astp-stepwise", "astp-compact")
+    assert method_of("stepwise", gguf=Path("mine.gguf")) == "astp-compact"
