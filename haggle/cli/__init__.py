@@ -20,6 +20,7 @@ from haggle.cli.levels import check_level, linker
 from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
+from haggle.cli.sop import sop_app
 from haggle.cli.tables import print_experiment, print_table
 from haggle.cli.talk import talk_app
 from haggle.cli.turns import turns
@@ -40,6 +41,7 @@ eval_app = typer.Typer(
 )
 app.add_typer(eval_app, name="eval")
 eval_app.add_typer(talk_app, name="talk")
+app.add_typer(sop_app, name="sop")
 
 
 app.command()(generate)
