@@ -26,6 +26,7 @@ Doubt = Literal["denial", "condition", "time", "others", "question"]
 MAX_LINE = 500  # characters; what is longer is evidence of nothing
 
 _SLOT = re.compile(r"\{([^\W\d][\w ]*?)(?:\.(first|last))?\}")
+_SET = re.compile(r"(?<!\?)(?<!P)<([a-z]+)>")
 _IS = {"it", "that", "this", "here", "there", "he", "she", "what", "who", "where", "name"}
 
 
@@ -34,7 +35,8 @@ class Evidence(Record):
 
     `words` are regular expressions over the line in canonical spelling (small letters, no
     punctuation but commas), one of which must be found. `{Key}` stands for a value of the user
-    profile, `{Key.first}` and `{Key.last}` for its first and last word. `form` says how they must
+    profile, `{Key.first}` and `{Key.last}` for its first and last word, `<agree>` for a set of
+    words in `evidence.yaml`. `form` says how they must
     stand there: as the speaker's own `name`, as a thing that the speaker `shows` or hands over, or
     just so (`says`). `also` must be found in the same sentence, `never` nowhere in the line.
     `allows` names doubts that do not count here.
@@ -65,6 +67,7 @@ class English(Record):
     pretence: str
     signs: str
     taken_back: str
+    sets: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,10 @@ def _written(token: Token, before: Token | None) -> str:
 
 
 def filled(pattern: str, profile: Mapping[str, str]) -> str:
-    """A regular expression with the user profile's values in its slots. Raises HaggleError."""
+    """A regular expression with its sets, and the user profile's values in its slots.
+
+    Raises HaggleError for an unknown name.
+    """
 
     def value(slot: re.Match[str]) -> str:
         if slot[1] not in profile:
@@ -160,7 +166,13 @@ def filled(pattern: str, profile: Mapping[str, str]) -> str:
         kept = {"first": said[:1], "last": said[-1:]}.get(slot[2] or "", said)
         return re.escape(" ".join(kept)).replace(r"\ ", " ")
 
-    return _SLOT.sub(value, pattern)
+    def words(name: re.Match[str]) -> str:
+        sets = english().sets
+        if name[1] not in sets:
+            raise HaggleError(f"evidence: unknown set {name[0]}", hint=nearest(name[1], sets))
+        return sets[name[1]]
+
+    return _SET.sub(words, _SLOT.sub(value, pattern))
 
 
 def check_evidence(wanted: Evidence, profile: Mapping[str, str]) -> None:
