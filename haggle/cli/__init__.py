@@ -20,7 +20,7 @@ from haggle.cli.levels import check_level, linker
 from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
-from haggle.cli.sop import sop_app
+from haggle.cli.sop import sop, sop_app
 from haggle.cli.tables import print_experiment, print_table
 from haggle.cli.talk import talk_app
 from haggle.cli.turns import turns
@@ -55,6 +55,7 @@ app.command()(export)
 app.command()(card)
 eval_app.command()(turns)
 eval_app.command()(character)
+eval_app.command()(sop)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 
