@@ -6,7 +6,7 @@ haggle eval sop --tasks tasks --method order --out runs/sop
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def load_definitions(folder: str | Path) -> dict[str, Definition]:
 
 
 def run_plans(
-    tasks: dict[str, Definition],
+    tasks: Mapping[str, Definition],
     method: str,
     out: Path,
     *,

@@ -120,7 +120,7 @@ def chat(
     confirmation: Confirmation = None,
     embeddings: Embeddings = "off",
     character: Annotated[
-        str, typer.Option(help="merchant, gatekeeper, or a task file of your own.")
+        str, typer.Option(help="merchant, a task (haggle sop list), or a task file of your own.")
     ] = "merchant",
 ) -> None:
     """Talk to a character in the terminal."""

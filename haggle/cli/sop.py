@@ -31,6 +31,18 @@ Constrained = Annotated[
 ]
 
 
+@sop_app.command(name="list")
+def list_tasks() -> None:
+    """List the tasks that Haggle brings."""
+    from haggle.sop.task import TASKS, load_task
+
+    for path in sorted(TASKS.glob("*.yaml")):
+        task = load_task(path.stem)
+        held = ", held out" if task.split == "test" else ""
+        identity = task.conversation_profile.agent_identity
+        typer.echo(f"{task.task:20} {identity} ({task.domain}{held})")
+
+
 @sop_app.command()
 def show(
     task: TaskName,

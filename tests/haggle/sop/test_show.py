@@ -34,6 +34,12 @@ def test_the_same_graph_is_the_same_drawing(tmp_path):
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
+def test_the_tasks_are_listed():
+    told = RUN.invoke(app, ["sop", "list"])
+    assert told.exit_code == 0 and len(told.output.splitlines()) >= 20
+    assert "gatekeeper" in told.output and "(everyday, held out)" in told.output
+
+
 def test_a_task_that_is_not_there_is_told():
     with pytest.raises(HaggleError, match="TASK: no character is named 'nobody'"):
         RUN.invoke(app, "sop show nobody".split(), catch_exceptions=False)

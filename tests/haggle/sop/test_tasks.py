@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from data_gen.language.phrasebook import Split
 from data_gen.sop.users import TEMPERS, SimulatedUser, phrases_of, right_action
 from haggle.core.agent import complete
 from haggle.core.engine import Generation
@@ -75,7 +76,7 @@ def test_train_and_test_say_nothing_alike(task):
 def test_simulated_users_play_it_through_the_guard(task, temper):
     ended = reached = 0
     for seed in range(6):
-        split = "train" if seed % 2 else "test"
+        split: Split = "train" if seed % 2 else "test"
         rng = random.Random(seed)
         user, talk = SimulatedUser(task, rng, split, temper), Talk(task)
         while (line := user.speak(talk)) is not None:
