@@ -19,8 +19,9 @@ from eval.metrics import percentiles, share
 from haggle.core.agent import Agent
 from haggle.core.domain import Guard
 from haggle.core.engine import Engine
+from haggle.sop.definition import AGENT, START, USER
 from haggle.sop.domain import SOP, Talk
-from haggle.sop.task import AGENT, START, USER, Task
+from haggle.sop.task import Task
 
 
 def run_characters(
@@ -35,7 +36,7 @@ def run_characters(
 ) -> dict[str, Any]:
     """Play `n` dialogues with users of every temper; writes `metrics.json` and
     `predictions.jsonl` to `out`; resumes."""
-    phrases_of(task.task)
+    phrases_of(task)
     identity = {
         "engine": engine.name, "model": engine.model, "guard": guard, "n": n, "seed": seed,
         "task": sha256(task.model_dump_json().encode()).hexdigest(),
@@ -62,7 +63,7 @@ def _dialogue(name: str, task: Task, agent: Agent, seed: int) -> dict[str, Any]:
     user, talk = SimulatedUser(task, rng, "test", temper), Talk(task)
     turns = []
     while (line := user.speak(talk)) is not None:
-        right = right_action(talk, user.state, rng, "test")
+        right = right_action(talk, user.state, rng, "test", line)
         turn = agent.reply(talk, line)
         turns.append(
             turn.model_dump()

@@ -25,7 +25,7 @@ class SopSource:
     def __init__(self, config: DataConfig) -> None:
         self.config = config
         self.task = load_task(config.character)
-        phrases_of(self.task.task)
+        phrases_of(self.task)
 
     def rows(self, split: Split, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
         """One row a number."""
@@ -63,7 +63,7 @@ def _row(task: Task, seed: int, split: Split, index: int) -> dict[str, Any]:
 def played(user: SimulatedUser, talk: Talk, rng: random.Random) -> Iterator[SopTurn]:
     """The turns of a talk whose character understands everything."""
     while (line := user.speak(talk)) is not None:
-        action = right_action(talk, user.state, rng, user.split)
+        action = right_action(talk, user.state, rng, user.split, line)
         turn = complete(SOP, talk, line, Generation(action.text()), "written")
         if turn.failed or turn.interventions:
             raise AssertionError(f"{action}: {turn.failed or turn.interventions}")

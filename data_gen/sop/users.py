@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from data_gen.language.phrasebook import Split
-from haggle.core.config import Record, load_config
-from haggle.core.errors import HaggleError, nearest
+from haggle.core.config import Record, load_config, merged, parse
+from haggle.core.errors import HaggleError
 from haggle.sop.domain import Action, Talk
-from haggle.sop.task import Task
+from haggle.sop.task import QUESTION, Task, Utterances
 
 Temper = Literal["cooperative", "doubtful", "uncooperative", "digressing"]
 TEMPERS: tuple[Temper, ...] = get_args(Temper)
@@ -43,16 +43,41 @@ class Phrases(Record):
     test: Sayings
 
 
+def phrases_of(task: Task) -> Phrases:
+    """What simulated users of a task say, and its character: the task file's own utterances,
+    questions and lines, and over them those of a file of its name beside this module.
+
+    Raises HaggleError for a user state that has no words.
+    """
+    written = _written(task.task)
+    found = {split: merged(_said(task, split), written.get(split, {})) for split in get_args(Split)}
+    for split, said in found.items():
+        for state in task.user_state:
+            if not said["user"].get(state):
+                raise HaggleError(
+                    f"no phrases for the task {task.task!r}: nobody says {state!r} ({split})",
+                    where="character",
+                    hint=f"give the task file utterances.{state}.train and .test",
+                )
+    return parse(found, Phrases, "character")
+
+
 @cache
-def phrases_of(task: str) -> Phrases:
-    """The phrases that go with a task. Raises HaggleError for a task without any."""
+def _written(task: str) -> dict[str, dict[str, dict[str, list[str]]]]:
     path = FOLDER / f"{task}.yaml"
-    if not path.exists():
-        known = [p.stem for p in sorted(FOLDER.glob("*.yaml"))]
-        raise HaggleError(
-            f"no phrases for the task {task!r}", where="character", hint=nearest(task, known)
-        )
-    return load_config(path, Phrases)
+    return load_config(path, Phrases).model_dump() if path.exists() else {}
+
+
+def _said(task: Task, split: Split) -> dict[str, dict[str, list[str]]]:
+    """The lines of a task file, by user state and by action."""
+
+    def of(one: Utterances) -> list[str]:
+        return list(one.train if split == "train" else one.test)
+
+    user = {state: of(said) for state, said in task.utterances.items()}
+    if asked := [line for said in task.questions.values() for line in of(said)]:
+        user[QUESTION] = user.get(QUESTION, []) + asked
+    return {"user": user, "agent": {name: [line] for name, line in task.lines.items()}}
 
 
 @dataclass
@@ -67,6 +92,11 @@ class SimulatedUser:
     state: str = ""
     said: list[str] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
+    lines: dict[str, list[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        phrases = phrases_of(self.task)
+        self.lines = (phrases.train if self.split == "train" else phrases.test).user
 
     def speak(self, talk: Talk) -> str | None:
         """The next line; None when the talk is over."""
@@ -74,8 +104,7 @@ class SimulatedUser:
             return None
         self.state = self._chosen(talk)
         self.path.append(self.state)
-        sayings = phrases_of(self.task.task)
-        lines = (sayings.train if self.split == "train" else sayings.test).user[self.state]
+        lines = self.lines[self.state]
         fresh = [line for line in lines if line not in self.said] or lines
         line = self.rng.choice(fresh)
         self.said.append(line)
@@ -92,11 +121,11 @@ class SimulatedUser:
         return steps[0]
 
 
-def right_action(talk: Talk, user: str, rng: random.Random, split: Split) -> Action:
+def right_action(talk: Talk, user: str, rng: random.Random, split: Split, line: str = "") -> Action:
     """What a character does who understood the line: the next step, or an answer to an aside.
 
     The first step listed is the willing one; asked `PATIENCE` times for the same, it takes the
-    last.
+    last. A question that the task file knows is answered with the fact.
     """
     task, acts = talk.task, talk.answers()[user]
     reply = task.replies.get(user)
@@ -107,9 +136,10 @@ def right_action(talk: Talk, user: str, rng: random.Random, split: Split) -> Act
         act = reply if reply in acts else acts[0]
         if direct:  # a step that waits for no answer is due
             act = direct[0]
-    sayings = phrases_of(task.task)
-    lines = (sayings.train if split == "train" else sayings.test).agent
-    return Action(user=user, act=act, say=rng.choice(lines[act]))
+    fact = task.fact_asked(line) if user == QUESTION and act == reply else ""
+    phrases = phrases_of(task)
+    lines = (phrases.train if split == "train" else phrases.test).agent
+    return Action(user=user, act=act, say=fact or rng.choice(lines[act]))
 
 
 def draw_user(task: Task, rng: random.Random, split: Split) -> SimulatedUser:

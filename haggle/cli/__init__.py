@@ -21,6 +21,7 @@ from haggle.cli.levels import check_level, check_method, linker
 from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method, Quiet
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
+from haggle.cli.sop import sop, sop_app
 from haggle.cli.tables import print_experiment, print_table
 from haggle.cli.talk import talk_app
 from haggle.cli.turns import turns
@@ -41,6 +42,7 @@ eval_app = typer.Typer(
 )
 app.add_typer(eval_app, name="eval")
 eval_app.add_typer(talk_app, name="talk")
+app.add_typer(sop_app, name="sop")
 
 
 app.command()(generate)
@@ -55,6 +57,7 @@ app.command()(export)
 app.command()(card)
 eval_app.command()(turns)
 eval_app.command()(character)
+eval_app.command()(sop)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 
@@ -119,7 +122,7 @@ def chat(
     confirmation: Confirmation = None,
     embeddings: Embeddings = "off",
     character: Annotated[
-        str, typer.Option(help="merchant, gatekeeper, or a task file of your own.")
+        str, typer.Option(help="merchant, a task (haggle sop list), or a task file of your own.")
     ] = "merchant",
 ) -> None:
     """Talk to a character in the terminal."""

@@ -9,13 +9,15 @@ from pathlib import Path
 from haggle.core.agent import Say
 from haggle.core.codec import ActionSpec, Choice, Field, Fields, Label, Spoken, Value
 from haggle.core.config import Record
-from haggle.core.domain import Guard, Level, Ruling
+from haggle.core.domain import Guard, Level, Ruling, Withheld
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
 from haggle.core.json_text import DecodeError, read_object, text_of, to_json
 from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.core.turn import Turn
-from haggle.sop.task import START, Task
+from haggle.sop.definition import START
+from haggle.sop.evidence import read_evidence
+from haggle.sop.task import Task
 
 MAX_EXCHANGES = 12
 PROMPTS = Path(__file__).parent / "prompts"
@@ -63,7 +65,7 @@ class Talk(Episode):
 
     @property
     def success(self) -> bool:
-        """Whether a step that marks success was taken."""
+        """Whether a step or user state that marks success was reached."""
         return bool(set(self.task.conversation_profile.success_mark) & set(self.path))
 
     def answers(self) -> dict[str, list[str]]:
@@ -143,11 +145,23 @@ class Procedural:
         return action
 
     def rule(self, talk: Talk, line: str, action: Action, level: Level) -> Ruling[Action]:
-        """Only steps that the procedure allows after this user state; else the last step again."""
+        """Only steps that the procedure allows after this user state, and a state that needs
+        evidence only with it; else the last step again."""
         if action.act in talk.answers().get(action.user, ()):
-            return Ruling(action)
+            return Ruling(action) if level == "written" else self._shown(talk, line, action)
         skips = talk.procedure.breaks_critical(talk.last, action.act)
         return Ruling(action).because("critical" if skips else "transition", None)
+
+    def _shown(self, talk: Talk, line: str, action: Action) -> Ruling[Action]:
+        """The action, where the line is evidence of the user state that the model reads in it."""
+        wanted = talk.task.evidence.get(action.user)
+        if wanted is None:
+            return Ruling(action)
+        found = read_evidence(line, wanted, talk.task.user_profile)
+        if found.holds:
+            return Ruling(action)
+        withheld = Withheld("evidence", found.doubt)
+        return replace(Ruling(action), withheld=withheld).because("evidence", None)
 
     def unsure(self, talk: Talk, line: str, action: Action) -> Ruling[Action] | None:
         """Steps are taken, not asked about."""

@@ -1,88 +1,51 @@
-"""A task: who the character is, what it wants, and the procedure it keeps to (PCA, A.1)."""
+"""A task: a character that works through a procedure, its words, and the evidence it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
-
-import networkx as nx
-from pydantic import ConfigDict, Field
+from typing import Literal
 
 from haggle.core.config import SUFFIXES, Record, load_config
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.procedure import Critical, Procedure, State
+from haggle.sop.definition import AGENT, START, USER, Definition, Problems, dominators, problems
+from haggle.sop.evidence import Evidence, check_evidence
 
-AGENT, USER = "Agent.", "User."
-START = "Start"
 TASKS = Path(__file__).parent / "tasks"
+QUESTION = "Question"  # the user state whose lines ask for facts
 
 
-class Conversation(Record):
-    """What the character knows (PCA's conversation_profile). Further keys are facts it may tell."""
+class Utterances(Record):
+    """What people say in one user state, or to ask for one fact, apart by split."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    agent_identity: str
-    agent_goal: str
-    success_mark: list[str]
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """The facts beside identity, goal and success mark."""
-        return {key: str(value) for key, value in (self.model_extra or {}).items()}
+    train: list[str] = []
+    test: list[str] = []
 
 
-class Sop(Record):
-    """The graph of agent actions and user states, as vertices and an adjacency list."""
+class Task(Definition):
+    """A task that can be played. Vertices are `Agent.<action>` and `User.<state>`.
 
-    vertex: list[str] = Field(min_length=1)
-    adjacency_list: dict[str, list[str]]
-
-
-class Task(Record):
-    """A task definition. Vertices are `Agent.<action>` and `User.<state>`.
-
-    `agent_action` and `user_state` list all names; those that are no vertex are proactive actions
-    and states outside the procedure, which may come at any time. `briefs` says what a name means,
-    `lines` what the character says where code speaks for it, and
-    `replies` the action that answers a user state outside the procedure.
+    `briefs` says what a name means, `lines` what the character says where code speaks for it, and
+    `replies` the action that answers a user state outside the procedure. `evidence` says which
+    words of the player a user state needs. `split` holds a task out for test. `utterances` are
+    examples of what people say, by user state, and `questions` by the fact that they ask for: both
+    for simulated users.
     """
 
-    task: str
-    domain: str = ""
-    user_profile: dict[str, str] = {}
-    conversation_profile: Conversation
-    agent_action: list[str] = Field(min_length=1)
-    user_state: list[str] = Field(min_length=1)
-    sop: Sop
+    split: Literal["train", "test"] = "train"
     briefs: dict[str, str] = {}
     lines: dict[str, str]
     replies: dict[str, str] = {}
+    evidence: dict[str, Evidence] = {}
+    utterances: dict[str, Utterances] = {}
+    questions: dict[str, Utterances] = {}
 
-    @cached_property
-    def graph(self) -> nx.DiGraph:
-        """The procedure as a graph of vertices."""
-        graph = nx.DiGraph()
-        graph.add_nodes_from(self.sop.vertex)
-        for vertex, following in self.sop.adjacency_list.items():
-            graph.add_edges_from((vertex, other) for other in following)
-        return graph
-
-    @property
-    def success(self) -> list[str]:
-        """The actions that reach the goal."""
-        return [mark.removeprefix(AGENT) for mark in self.conversation_profile.success_mark]
-
-    @property
-    def proactive(self) -> list[str]:
-        """Actions outside the procedure: empathy, persuasion, small talk."""
-        return [name for name in self.agent_action if AGENT + name not in self.sop.vertex]
-
-    @property
-    def asides(self) -> list[str]:
-        """User states outside the procedure."""
-        return [name for name in self.user_state if USER + name not in self.sop.vertex]
+    def fact_asked(self, line: str) -> str:
+        """The fact that a question of `questions` asks for; "" for any other line."""
+        facts = self.conversation_profile.facts
+        asked = (key for key, said in self.questions.items() if line in (*said.train, *said.test))
+        return next((facts[key] for key in asked), "")
 
     def answers(self, last: str) -> dict[str, list[str]]:
         """By user state, the actions that may answer it when `last` was the last step.
@@ -129,24 +92,28 @@ class Task(Record):
         fallback = self.proactive[0] if self.proactive else self.steps[0]
         return Procedure[State](name=self.task, fallback=fallback, critical=critical, states=states)
 
-    @property
-    def steps(self) -> list[str]:
-        """The character's actions in the procedure, without its start."""
-        own = [v.removeprefix(AGENT) for v in self.sop.vertex if v.startswith(AGENT)]
-        return [name for name in own if name != START]
-
     @cached_property
-    def mandatory(self) -> list[str]:
-        """The steps without which no success is reached: those on every path to it."""
-        graph, found = self.graph, []
-        marks = self.conversation_profile.success_mark
-        for step in self.steps:
-            rest = graph.copy()
-            rest.remove_node(AGENT + step)
-            reached = nx.descendants(rest, AGENT + START)
-            if not reached & set(marks):
-                found.append(step)
+    def opening(self) -> dict[str, str]:
+        """The user states that open a mandatory step, with that step: the state leads to it with
+        no other user state between, and not every path to the state took it before."""
+        found: dict[str, str] = {}
+        for state in (v for v in self.sop.vertex if v.startswith(USER)):
+            passed = dominators(self.graph, [state])
+            for step in self._next_steps(state):
+                if step in self.mandatory and AGENT + step not in passed:
+                    found.setdefault(state.removeprefix(USER), step)
         return found
+
+    def _next_steps(self, vertex: str) -> list[str]:
+        """The steps that come without another user state between."""
+        found: dict[str, None] = {}
+        waiting = [v for v in self._after(vertex) if v.startswith(AGENT)]
+        while waiting:
+            step = waiting.pop(0)
+            if step not in found:
+                found[step] = None
+                waiting += [v for v in self._after(step) if v.startswith(AGENT)]
+        return [step.removeprefix(AGENT) for step in found]
 
     def _after(self, vertex: str) -> list[str]:
         return self.sop.adjacency_list.get(vertex, [])
@@ -154,58 +121,10 @@ class Task(Record):
 
 def check_task(task: Task, where: str) -> Task:
     """The task when it holds together. Raises HaggleError naming file, vertex or edge."""
-    for problems in (_names, _edges, _goal, _reach, _words):
-        for message, hint in problems(task):
+    for found in (problems, _words, _evidence, _utterances):
+        for message, hint in found(task):
             raise HaggleError(message, where=where, hint=hint)
     return task
-
-
-Problems = Iterator[tuple[str, str]]  # what is wrong, and what to do
-
-
-def _names(task: Task) -> Problems:
-    names = {*(AGENT + n for n in task.agent_action), *(USER + n for n in task.user_state)}
-    for vertex in task.sop.vertex:
-        if vertex not in names:
-            hint = nearest(vertex, names)
-            yield f"sop.vertex: {vertex!r} is neither agent_action nor user_state", hint
-        if task.sop.vertex.count(vertex) > 1:
-            yield f"sop.vertex: {vertex!r} stands twice", "give each vertex a name of its own"
-    if AGENT + START not in task.sop.vertex:
-        yield f"sop.vertex: {AGENT + START} is missing", "the procedure begins there"
-
-
-def _edges(task: Task) -> Problems:
-    for vertex, following in task.sop.adjacency_list.items():
-        for end in (vertex, *following):
-            if end not in task.sop.vertex:
-                hint = nearest(end, task.sop.vertex)
-                yield f"sop.adjacency_list: {vertex} -> {end}: unknown vertex {end!r}", hint
-    for vertex in task.sop.vertex:
-        following = task.sop.adjacency_list.get(vertex, [])
-        if vertex.startswith(USER) and not any(v.startswith(AGENT) for v in following):
-            yield f"sop.adjacency_list: no action answers {vertex!r}", "add an Agent vertex"
-
-
-def _goal(task: Task) -> Problems:
-    marks = task.conversation_profile.success_mark
-    if not marks:
-        yield "conversation_profile.success_mark: names no vertex", "name what success is"
-    for mark in marks:
-        if mark not in task.sop.vertex or not mark.startswith(AGENT):
-            hint = nearest(mark, task.sop.vertex)
-            yield f"success_mark: {mark!r} is no Agent vertex of the sop", hint
-
-
-def _reach(task: Task) -> Problems:
-    graph = task.graph
-    reached = {AGENT + START} | nx.descendants(graph, AGENT + START)
-    ends = {vertex for vertex in task.sop.vertex if not graph.out_degree(vertex)}
-    for vertex in task.sop.vertex:
-        if vertex not in reached:
-            yield f"sop: {vertex!r} cannot be reached from {AGENT + START}", "add an edge to it"
-        if vertex not in ends and not ends & nx.descendants(graph, vertex):
-            yield f"sop: {vertex!r} lies on a cycle without exit", "add an edge to an end"
 
 
 def _words(task: Task) -> Problems:
@@ -220,6 +139,33 @@ def _words(task: Task) -> Problems:
     for name in task.agent_action:
         if name != START and name not in task.lines:
             yield f"lines: {name!r} has none", "say what code says with that action"
+
+
+def _evidence(task: Task) -> Problems:
+    for state, wanted in task.evidence.items():
+        if state not in task.user_state:
+            yield f"evidence: unknown user state {state!r}", nearest(state, task.user_state)
+        try:
+            check_evidence(wanted, task.user_profile)
+        except HaggleError as error:
+            yield f"{state}: {error.message}", error.hint
+    for state, step in task.opening.items() if task.evidence else ():
+        if state not in task.evidence:
+            hint = "say which words show it, or leave `evidence` out altogether"
+            yield f"evidence: {state!r} opens the mandatory step {step!r} and has none", hint
+
+
+def _utterances(task: Task) -> Problems:
+    facts = task.conversation_profile.facts
+    for table, known in ((task.utterances, task.user_state), (task.questions, list(facts))):
+        for name, said in table.items():
+            if name not in known:
+                yield f"utterances and questions: unknown name {name!r}", nearest(name, known)
+            for line in set(said.train) & set(said.test):
+                hint = "a line stands in one split only"
+                yield f"{name}: {line!r} stands in train and in test", hint
+    if task.questions and QUESTION not in task.asides:
+        yield f"questions: {QUESTION!r} is no user state outside the sop", "add it to user_state"
 
 
 @cache

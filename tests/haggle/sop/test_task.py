@@ -79,7 +79,10 @@ def adjacency(**changes: list[str]) -> dict[str, list[str]]:
         ),
         ({"sop__adjacency_list": adjacency(User_ShowsPass=[])}, "no action answers"),
         ({"conversation_profile__success_mark": []}, "success_mark: names no vertex"),
-        ({"conversation_profile__success_mark": ["Agent.Fly"]}, "'Agent.Fly' is no Agent vertex"),
+        (
+            {"conversation_profile__success_mark": ["Agent.Fly"]},
+            "success_mark: 'Agent.Fly' is no vertex of the sop",
+        ),
         ({"conversation_profile": {"agent_goal": "g"}}, "missing key"),
         ({"lines__Dance": "La."}, "lines and briefs: unknown name 'Dance'"),
         ({"lines": {"Admit": "In."}}, "lines: 'AskName' has none"),
