@@ -46,15 +46,17 @@ def open_shop(
     from haggle.trade.methods import DEFAULT_METHOD, get_method
     from haggle.trade.session import Session
     from haggle.trade.world_io import named_world, with_confirmation
-    from serving.engines import method_of
+    from serving.engines import ask_below_of, method_of
 
     level = check_guard(guard)
     world = with_confirmation(named_world(str(shop)), confirmation)
     linker = English(load_embedder(embeddings))
     loaded: Any = _load(engine) if isinstance(engine, str) else engine
-    method = method_of(engine) if isinstance(engine, str) else DEFAULT_METHOD
+    method, doubt = DEFAULT_METHOD, 0.0
+    if isinstance(engine, str):
+        method, doubt = method_of(engine), ask_below_of(engine)
     session = Session(world, method=get_method(method), linker=linker)
-    return Shop(session, Merchant(loaded, level), owns=isinstance(engine, str))
+    return Shop(session, Merchant(loaded, level, ask_below=doubt), owns=isinstance(engine, str))
 
 
 def _load(engine: str) -> Engine:

@@ -113,6 +113,7 @@ def chat(
     guard: Guard,
     *,
     method: str = DEFAULT_METHOD,
+    ask_below: float = 0.0,
     linker: Linker | None = None,
     console: Console | None = None,
 ) -> Session:
@@ -127,7 +128,8 @@ def chat(
         "/confirm": lambda: confirm(session, console),
     }
     talk(
-        Merchant(engine, guard), session, world.merchant.name, about, console, commands,
+        Merchant(engine, guard, ask_below=ask_below), session, world.merchant.name, about,
+        console, commands,
         lambda turn, seconds: status(turn, session, seconds),
     )  # fmt: skip
     for sale in session.sales:

@@ -48,11 +48,12 @@ def setting_of(
     method: str = DEFAULT_METHOD,
     limit: int = LIMIT,
     serve: Serve | None = None,
+    ask_below: float = 0.0,
 ) -> Setting:
     """What conversations are made with."""
     return Setting(
         engine=engine.name, model=engine.model, guard=guard, method=method, limit=limit,
-        player=player, goals=goals.fingerprint, serve=serve or {},
+        player=player, goals=goals.fingerprint, serve=serve or {}, ask_below=ask_below,
     )  # fmt: skip
 
 

@@ -138,11 +138,12 @@ def chat(
     with located("--confirmation"):
         shop = with_confirmation(shop, confirmation)
     reader = linker(embeddings)
-    from serving.engines import open_engine
+    from serving.engines import ask_below_of, open_engine
 
+    doubt = ask_below_of(engine, gguf)
     loaded = open_engine(engine, gguf)
     try:
-        run(shop, loaded, level, method=spoken, linker=reader)
+        run(shop, loaded, level, method=spoken, ask_below=doubt, linker=reader)
     finally:
         loaded.close()
 

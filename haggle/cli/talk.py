@@ -235,10 +235,12 @@ class _Merchant:
         limit: int,
     ) -> None:
         from haggle.cli.levels import check_level, check_method
+        from serving.engines import ask_below_of
 
         self.level = check_level(guard)
         self.method, self.limit = check_method(method, engine, gguf, model), limit
         self.engine, self.gguf, self.model = engine, gguf, model
+        self.ask_below = ask_below_of(engine, gguf, model)
         self.serve = {
             "engine": engine, "gguf": str(gguf) if gguf else None, "model": model
         }  # fmt: skip
@@ -248,7 +250,7 @@ class _Merchant:
 
         return setting_of(
             goals, loaded, self.level, player, method=self.method, limit=self.limit,
-            serve=self.serve,
+            serve=self.serve, ask_below=self.ask_below,
         )  # fmt: skip
 
     def open(self, out: Path, goals: Any) -> None:

@@ -72,6 +72,11 @@ def method_of(engine: str, gguf: Path | None = None, model: str | None = None) -
     return DEFAULT_METHOD if gguf or model else serve_config(engine, "--engine").method
 
 
+def ask_below_of(engine: str, gguf: Path | None = None, model: str | None = None) -> float:
+    """Below which probability a serve config's model is asked about; 0 for another in its place."""
+    return 0.0 if gguf or model else serve_config(engine, "--engine").ask_below
+
+
 def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Engine:
     """The engine of a serve config, with another GGUF file or model directory if one is given."""
     config = serve_config(engine, "--engine")

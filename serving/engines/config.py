@@ -138,7 +138,8 @@ class EngineConfig(Record):
     """Which engine runs which model, and how.
 
     `model` is a base model (short name, hub id or directory), or what a service calls its model;
-    `method` is how it was taught, or is asked, to answer. `gguf` is a file for llama.cpp instead of
+    `method` is how it was taught, or is asked, to answer, `ask_below` the probability of an order
+    below which the merchant asks (0: never). `gguf` is a file for llama.cpp instead of
     it, `adapter` a LoRA directory (a LoRA GGUF for llama.cpp). `threads` None means the physical
     cores; `context` is the length of one dialogue in tokens, `parallel` how many are served, or
     requests sent, at once. `seed` seeds the engine itself; every request carries its own.
@@ -147,6 +148,7 @@ class EngineConfig(Record):
     engine: str
     model: str = DEFAULT_BASE
     method: str = DEFAULT_METHOD
+    ask_below: Annotated[float, Field(ge=0, le=1)] = 0.0
     adapter: Path | None = None
     gguf: Path | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
