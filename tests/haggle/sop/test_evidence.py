@@ -247,3 +247,26 @@ def test_evidence_that_cannot_be_read_is_told(tmp_path, evidence, words):
     with pytest.raises(HaggleError) as error:
         load_task(str(file))
     assert words in str(error.value) and "gate.yaml" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "line"),
+    [
+        ("ferryman", "Pays", "I will pay three silver on the other side."),
+        ("ferryman", "Pays", "My friend pays the three silver."),
+        ("ferryman", "Pays", "Three silver? Never!"),
+        ("ferryman", "Pays", "I owe you 3 silver."),
+        ("ferryman", "Pays", "Here is one silver, not three silver."),
+        ("ferryman", "Pays", "Give me 3 silver."),
+        ("quest_giver", "SwearsOath", "If I swear, what then?"),
+        ("forbidden_librarian", "ShowsWrit", "Here, my library card."),
+        ("forbidden_librarian", "ShowsWrit", "I forged a writ."),
+        ("bank_clerk", "TellsBirth", "My mother was born on 3 May 1988."),
+        ("bank_clerk", "TellsBirth", "Is it 3 May 1988?"),
+        ("tavern_secret", "SaysPassword", "What flies at low tide?"),
+        ("bounty_clerk", "ShowsProof", "The ring fell into the river."),
+    ],
+)
+def test_other_characters_are_not_fooled_either(name, state, line):
+    task = load_task(name)
+    assert not read_evidence(line, task.evidence[state], task.user_profile).holds
