@@ -110,7 +110,7 @@ def run(bare: dict[str, str], tmp_path: Path) -> Callable[..., subprocess.Comple
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
             check=False,
         )
 
