@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -159,6 +160,7 @@ def tokenize(
     `spoken_weight` is the weight of the spoken line's tokens (the decision has 1).
     """
     template = marked_template(tokenizer)
+    text_of = cache(lambda token: str(tokenizer.decode([token])))
     examples, cut, dropped = [], 0, 0
     digest = hashlib.sha256()
     for messages in dialogues:
@@ -174,7 +176,7 @@ def tokenize(
             continue
         weights = [float(bit) for bit in mask]
         if spoken_weight != 1.0:
-            _weigh_spoken(ids, weights, tokenizer, spoken_weight)
+            _weigh_spoken(ids, weights, text_of, spoken_weight)
         examples.append(Example(ids, weights))
         digest.update(repr((ids, weights)).encode())
     if not examples:
@@ -207,7 +209,7 @@ def _last_whole_turn(mask: Sequence[int], limit: int) -> int:
 def _weigh_spoken(
     ids: Sequence[int],
     weights: list[float],
-    tokenizer: PreTrainedTokenizerBase,
+    text_of: Callable[[int], str],
     spoken_weight: float,
 ) -> None:
     """Lower the weight between the spoken line's opening quote and the end of its answer."""
@@ -219,7 +221,7 @@ def _weigh_spoken(
         end = start
         while end < len(ids) and weights[end]:
             end += 1
-        pieces = [tokenizer.decode([token]) for token in ids[start:end]]
+        pieces = [text_of(token) for token in ids[start:end]]
         opening = "".join(pieces).find(SPOKEN_KEY)
         if opening >= 0:
             position, inside_from = 0, opening + len(SPOKEN_KEY)
