@@ -26,7 +26,7 @@ COMMANDS = (
     "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",
     "demo",
 )  # fmt: skip
-SUBCOMMANDS = {"character", "cases", "compare", "learning-curve", "talk", "turns"}  # of eval
+SUBCOMMANDS = {"character", "cases", "compare", "learning-curve", "sop", "talk", "turns"}  # of eval
 TALK = {"form", "judge", "label", "report", "step"}  # of eval talk
 HEAVY = ("torch", "transformers", "trl", "datasets", "vllm", "xllamacpp", "matplotlib", "pyarrow")
 WORLD = """\
@@ -128,7 +128,15 @@ def test_help_lists_every_command_and_loads_no_library_to_do_so():
 
 @pytest.mark.parametrize(
     "command",
-    [*COMMANDS, "eval cases", "eval talk", *(f"eval talk {name}" for name in sorted(TALK))],
+    [
+        *COMMANDS,
+        "sop show",
+        "sop plan",
+        "eval cases",
+        "eval sop",
+        "eval talk",
+        *(f"eval talk {name}" for name in sorted(TALK)),
+    ],
 )
 def test_every_option_of_every_command_is_explained(haggle, command):
     ran = haggle(f"{command} --help")
@@ -361,7 +369,7 @@ LINES = [
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_of_the_howto_has_the_options_it_is_shown_with(haggle: Run, line: str):
     words = line.split()[1:]
-    deep = 2 if words[0] == "eval" and words[1] in SUBCOMMANDS else 1
+    deep = 2 if words[0] == "sop" or (words[0] == "eval" and words[1] in SUBCOMMANDS) else 1
     deep += words[:2] == ["eval", "talk"] and words[2] in TALK
     command = " ".join(words[:deep])
     known = haggle(f"{command} --help").out
