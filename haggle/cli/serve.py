@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -79,9 +80,10 @@ def serve(
     reader = linker(embeddings)
     key = read_key(api_key_env, "--api-key-env")
     check_port(host, port)
-    store = Store(database, migrate=migrate)
-    loaded = open_engine(engine, gguf)
-    try:
+    with (
+        closing(Store(database, migrate=migrate)) as store,
+        closing(open_engine(engine, gguf)) as loaded,
+    ):
         app = make_app(
             loaded, worlds, level, method=method, most=max_sessions, idle=60 * idle_minutes,
             confirmation=confirmation, api_key=key, origins=tuple(allow_origin or ()),
@@ -91,6 +93,3 @@ def serve(
         typer.echo(f"sessions: {store.place}")
         typer.echo(f"http://{host}:{port}  (documentation: /docs; Ctrl-C stops it)")
         uvicorn.run(app, host=host, port=port, log_level="warning")
-    finally:
-        loaded.close()
-        store.close()

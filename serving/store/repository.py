@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from haggle.core.errors import HaggleError
@@ -26,6 +26,33 @@ from serving.store.models import (
     StoredTurn,
 )
 from serving.store.schema import prepare
+
+# The statements of a turn, built once: that takes longer than to run them.
+_FIND = (
+    select(
+        StoredSession.id, StoredSession.kind, StoredSession.definition_id, StoredSession.shop_id,
+        StoredSession.player_id, StoredSession.version, StoredSession.document,
+        func.coalesce(Shop.revision, 0),
+    )
+    .join_from(StoredSession, Shop, StoredSession.shop_id == Shop.id, isouter=True)
+    .where(StoredSession.id == bindparam("number"))
+)  # fmt: skip
+_MOVE = (
+    update(StoredSession)
+    .where(StoredSession.id == bindparam("number"), StoredSession.version == bindparam("before"))
+    .values(version=bindparam("after"), document=bindparam("episode"), used_at=bindparam("now"))
+)
+_TURN, _SALE = insert(StoredTurn), insert(StoredSale)
+_REVISE = update(Shop).where(Shop.id == bindparam("shop")).values(revision=Shop.revision + 1)
+_TAKE = (
+    update(Stock)
+    .where(
+        Stock.shop_id == bindparam("shop"),
+        Stock.item_id == bindparam("item"),
+        Stock.quantity >= bindparam("number"),
+    )
+    .values(quantity=Stock.quantity - bindparam("number"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +206,8 @@ class Store:
         """A session; None where there is none."""
         if not number.isascii() or not number.isprintable():
             return None
-        stored = StoredSession
-        query = (
-            select(
-                stored.id, stored.kind, stored.definition_id, stored.shop_id, stored.player_id,
-                stored.version, stored.document, func.coalesce(Shop.revision, 0),
-            )
-            .join_from(stored, Shop, stored.shop_id == Shop.id, isouter=True)
-            .where(stored.id == number)
-        )  # fmt: skip
         with self._reading() as connection:
-            found = connection.execute(query).one_or_none()
+            found = connection.execute(_FIND, {"number": number}).one_or_none()
             return Row(*found) if found else None
 
     def touch(self, number: str) -> None:
@@ -239,20 +257,18 @@ class Store:
         """
         now = time.time()
         with self._writing() as connection:
-            stored = StoredSession
-            moved = (
-                update(stored)
-                .where(stored.id == row.id, stored.version == row.version)
-                .values(version=row.version + 1, document=document, used_at=now)
-            )
-            if not connection.execute(moved).rowcount:
+            moved = {
+                "number": row.id, "before": row.version, "after": row.version + 1,
+                "episode": document, "now": now,
+            }  # fmt: skip
+            if not connection.execute(_MOVE, moved).rowcount:
                 raise Conflict(
                     "another turn of this session came first",
                     where=row.id,
                     hint="look where it stands, then say the next line",
                 )
             turn = {"session_id": row.id, "number": row.version + 1, "record": record, "at": now}
-            connection.execute(insert(StoredTurn).values(turn))
+            connection.execute(_TURN, turn)
             if order is not None:
                 _sell(connection, row, order, now)
 
@@ -280,22 +296,16 @@ def _sell(connection: Connection, row: Row, order: Order, now: float) -> None:
         "shop_id": row.shop_id, "player_id": row.player_id, "items": dict(order.items),
         "price": order.price, "at": now,
     }  # fmt: skip
-    known = exists().where(StoredSale.session_id == row.id, StoredSale.review == order.review)
-    if connection.scalar(select(known)):
+    try:
+        connection.execute(_SALE, sale)
+    except IntegrityError as error:
         raise Conflict(
             "this review was sold already", where=order.review, hint="let it be reviewed again"
-        )
-    connection.execute(
-        update(Shop).where(Shop.id == row.shop_id).values(revision=Shop.revision + 1)
-    )
+        ) from error
+    connection.execute(_REVISE, {"shop": row.shop_id})
     for item_id, number in sorted(order.items.items()):
-        on_shelf = (Stock.shop_id == row.shop_id, Stock.item_id == item_id)
-        taken = (
-            update(Stock)
-            .where(*on_shelf, Stock.quantity >= number)
-            .values(quantity=Stock.quantity - number)
-        )
-        if not connection.execute(taken).rowcount:
+        taken = {"shop": row.shop_id, "item": item_id, "number": number}
+        if not connection.execute(_TAKE, taken).rowcount:
             raise NotSold("stock")
     if row.player_id is not None:
         due = round(order.price * 100)
@@ -303,7 +313,6 @@ def _sell(connection: Connection, row: Row, order: Order, now: float) -> None:
         paid = update(Player).where(Player.id == row.player_id, able)
         if not connection.execute(paid.values(purse=Player.purse - due)).rowcount:
             raise NotSold("purse")
-    connection.execute(insert(StoredSale).values(sale))
 
 
 def _put_shop(

@@ -58,7 +58,10 @@ def test_review_and_sales_keep_their_ids(visit, stall):
 
 @pytest.mark.parametrize(
     "fields",
-    [{"cart": (("Sharp Axe", Formula("2*3")), ("Local Map", "all"))}, {"change": (("Sharp Axe", "+2"),)}],
+    [
+        {"cart": (("Sharp Axe", Formula("2*3")), ("Local Map", "all"))},
+        {"change": (("Sharp Axe", "+2"),)},
+    ],
 )
 def test_what_waits_for_a_yes_still_waits(stall, fields):
     session = Session(stall)
@@ -66,7 +69,9 @@ def test_what_waits_for_a_yes_still_waits(stall, fields):
     pending = again(session, stall).pending
     assert pending == session.pending
     if cart := fields.get("cart"):
-        assert pending and pending.cart and getattr(pending.cart[0][1], "told", "") == cart[0][1].told
+        assert (
+            pending and pending.cart and getattr(pending.cart[0][1], "told", "") == cart[0][1].told
+        )
 
 
 def test_a_record_of_another_version_or_with_a_mistake_is_told(stall):

@@ -65,14 +65,14 @@ def postgres_server() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     data = str(folder / "data")
-    made = [programs / "initdb", "-D", data, "-U", "haggle", "-A", "trust", "-E", "UTF8", "-N"]
+    made = [str(programs / "initdb"), "-D", data, "-U", "haggle", "-A", "trust", "-E", "UTF8", "-N"]
     subprocess.run(made, check=True, capture_output=True, cwd=folder, **somebody)
     settings = [f"-p{port}", f"-k{folder}", "-h127.0.0.1", "-cfsync=off", "-cmax_connections=60"]
     server = subprocess.Popen(
-        [programs / "postgres", "-D", data, *settings], cwd=folder,
+        [str(programs / "postgres"), "-D", data, *settings], cwd=folder,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **somebody,
     )  # fmt: skip
-    ready = [programs / "pg_isready", "-q", "-h127.0.0.1", f"-p{port}", "-t1"]
+    ready = [str(programs / "pg_isready"), "-q", "-h127.0.0.1", f"-p{port}", "-t1"]
     while subprocess.run(ready, check=False).returncode:
         assert server.poll() is None, "the PostgreSQL server did not start"
     yield f"postgresql://haggle@127.0.0.1:{port}"
@@ -128,11 +128,11 @@ def nursery() -> Iterator[Callable[..., Served]]:
         [sys.executable, str(NURSERY)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     ) as parent:  # fmt: skip
-        assert parent.stdin and parent.stdout
         started: list[Served] = []
 
         def start(database: str, shop: Path, die_at: str = "-") -> Served:
             print(database, shop, die_at, sep="\t", file=parent.stdin, flush=True)
+            assert parent.stdout
             pid, port = parent.stdout.readline().split()
             started.append(Served(int(pid), int(port)))
             return started[-1]

@@ -56,9 +56,10 @@ def test_a_full_disk_is_told_and_the_session_is_whole(path, stall):
         connection.execute(f"PRAGMA max_page_count = {limit[0] or 1_000_000}")
 
     row = store.find(number)
+    assert row
     with store.engine.connect() as connection:
         limit[0] = connection.scalar(text("PRAGMA page_count"))
-    with pytest.raises(StoreError, match="disk is full.*as it was") as told:
+    with pytest.raises(StoreError, match=r"disk is full.*as it was") as told:
         store.commit(row, row.document, {"long": "x" * 100_000})
     assert told.value.where == str(path) and "free space" in told.value.hint
     assert store.find(number) == row and store.turns(number) == []
@@ -72,6 +73,7 @@ def test_a_database_that_another_program_holds_is_told(path, stall):
     store = Store(str(path), wait_s=0.05)
     _, number = opened(store, stall)
     row = store.find(number)
+    assert row
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="another program holds"):
@@ -122,7 +124,9 @@ def test_tables_of_another_program_are_left_alone(tmp_path):
         connection.execute("CREATE TABLE sessions (mine TEXT)")
     with pytest.raises(HaggleError, match="'sessions' of another program"):
         Store(str(path))
-    assert sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall() == [("sessions",)]
+    assert sqlite3.connect(path).execute("SELECT name FROM sqlite_master").fetchall() == [
+        ("sessions",)
+    ]
 
 
 @pytest.mark.parametrize(("name", "told"), [("mysql://x/y", "mysql"), ("://x", "no URL")])

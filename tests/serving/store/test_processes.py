@@ -15,6 +15,7 @@ from haggle.core.storage import atomic_write_text
 from serving.store.episodes import Episodes
 from serving.store.repository import Store
 
+Heard = dict[str, list[dict[str, Any]]]  # by session, what it was answered
 LINES = {"": "one rope please", "OFFER_SELL": "deal", "FINAL_CHECK": "yes"}
 
 
@@ -52,7 +53,7 @@ def shop_on(client: httpx.Client, session: str, heard: list[dict[str, Any]]) -> 
         pass
 
 
-def check_books(store: Store, stall, heard: dict[str, list[dict[str, Any]]]) -> None:
+def check_books(store: Store, stall, heard: Heard) -> None:
     """No committed turn is lost, no sale is doubled, the stock sums up."""
     episodes = Episodes(store)
     shop_id = episodes.put_shop(stall, shared=True)
@@ -81,7 +82,8 @@ def test_a_killed_server_loses_no_turn_and_doubles_no_sale(
 ):
     database = str(tmp_path / "s.sqlite3")
     store = prepared(database)
-    draw, heard = random.Random(kills), {}
+    draw = random.Random(kills)
+    heard: Heard = {}
     for _ in range(kills):
         server = nursery(database, shop_file)
         while len(heard) < 2:
@@ -97,7 +99,7 @@ def test_a_killed_server_loses_no_turn_and_doubles_no_sale(
         for thread in (*players, timer):
             thread.join(60)
         check_books(store, stall, heard)
-    assert sum(map(len, heard.values())) > kills and store.sales()
+    assert sum(len(answers) for answers in heard.values()) > kills and store.sales()
 
 
 @pytest.mark.parametrize(
@@ -113,9 +115,12 @@ def test_a_crash_amid_a_sale_leaves_all_of_it_or_nothing(
     store = prepared(database)
     episodes = Episodes(store)
     first = nursery(database, shop_file)
-    session, heard = opened(first.client), []
+    session = opened(first.client)
+    heard: list[dict[str, Any]] = []
     while not heard or not heard[-1]["review"]:
-        heard.append(say(first.client, session, "deal" if heard and heard[-1]["cart"] else LINES[""]))
+        heard.append(
+            say(first.client, session, "deal" if heard and heard[-1]["cart"] else LINES[""])
+        )
     first.kill()
     dying = nursery(database, shop_file, die_at)
     with pytest.raises(httpx.TransportError):
@@ -147,7 +152,8 @@ def test_two_servers_race_for_the_last_piece(nursery, stall, tmp_path, database)
             answer = say(server.client, session, LINES[""])
             while not answer["review"]:
                 answer = say(server.client, session, "deal" if answer["cart"] else LINES[""])
-        barrier, answers = threading.Barrier(2), []
+        barrier = threading.Barrier(2)
+        answers: list[dict[str, Any]] = []
 
         def agree(server: Any, session: str, barrier=barrier, answers=answers) -> None:
             barrier.wait(30)

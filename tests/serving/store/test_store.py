@@ -198,7 +198,7 @@ def test_a_shop_of_the_games_own_is_that_of_one_session(episodes, stall):
 
 def test_any_words_of_a_player_are_kept(store, episodes, shop):
     customer = Customer(episodes, shop)
-    line = 'nul \x00, quote \' " \\, half \ud800, bell \x07, ünïcode ☃ 🪢'
+    line = "nul \x00, quote ' \" \\, half \ud800, bell \x07, ünïcode ☃ 🪢"
     customer.say(line, "CASUAL")
     assert store.turns(customer.number)[0]["player"] == line.replace("\ud800", "?")
     assert customer.session.exchanges and customer.say("and now?", "CASUAL").state == "CASUAL"
