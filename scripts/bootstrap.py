@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
-ALL_EXTRAS = ("api", "data", "dev", "eval", "http", "llamacpp", "serve", "train")
+ALL_EXTRAS = ("api", "data", "dev", "eval", "http", "llamacpp", "postgres", "serve", "train")
 DEMO_EXTRAS = ("data", "eval", "llamacpp", "serve", "train")
 LOCK = Path("requirements/lock.txt")
 BASE_MODEL = Path("requirements/base-model.txt")

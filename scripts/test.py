@@ -3,7 +3,8 @@
     python scripts/test.py [--long] [arguments of pytest]
 
 Sets up `.venv` the first time, then runs ruff, mypy, import-linter and pytest, all of them even
-when an early one fails. `--long` adds the tests marked `long`, and those that need Ray or
+when an early one fails. `--long` adds the tests marked `long`, those marked
+`postgres` (skipped where no PostgreSQL server is installed), and those that need Ray or
 TensorBoard, which it installs. Tests marked `gpu` or `network` are left out unless chosen with -m;
 those marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
 """
@@ -35,7 +36,8 @@ def main() -> int:
     long = len(arguments) < len(sys.argv) - 1
     if long:
         _install_more(folder)
-    chosen = "not gpu and not network" if long else "not gpu and not network and not long"
+    chosen = "not gpu and not network"
+    chosen += "" if long else " and not long and not postgres"
     failed = [name for name, command in CHECKS.items() if _run(folder, name, command)]
     pytest = ["pytest", "-m", chosen, *arguments]
     code = _run(folder, "pytest", pytest)

@@ -30,14 +30,17 @@ from haggle.core.json_text import to_json
 from haggle.core.text import MAX_UTTERANCE
 from haggle.language.reading import Linker
 from haggle.trade.merchant import Guard, Merchant
-from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.records import TurnRecord
 from haggle.trade.response import ItemLine, MerchantResponse
 from haggle.trade.session import Session
 from haggle.trade.world import World
 from haggle.trade.world_io import with_confirmation
 from serving.chat import spoken_turn
-from serving.http_sessions import Refused, Sessions
+from serving.http_sessions import Refused, Sessions, Speaking
+from serving.store.database import MEMORY, StoreError
+from serving.store.episodes import Episodes
+from serving.store.repository import Store
 
 _BEARER = HTTPBearer(auto_error=False)
 
@@ -128,11 +131,21 @@ def make_app(
     api_key: str | None = None,
     origins: tuple[str, ...] = (),
     linker: Linker | None = None,
+    store: Store | None = None,
+    restock: bool = False,
 ) -> FastAPI:
     """The application. `worlds` are the shops served by name, the first where none is asked for;
     `confirmation` what closes a sale in all of them, where it is not left to each; `origins` the
-    web pages whose scripts may call it; `linker` reads what players type."""
-    sessions = Sessions(most, idle)
+    web pages whose scripts may call it; `linker` reads what players type. Sessions are kept in
+    `store`, in memory without one; with `restock` all shelves are filled first."""
+    episodes = Episodes(store or Store(MEMORY), linker)
+    sessions = Sessions(episodes, most, idle)
+    shops = {
+        name: episodes.put_shop(
+            with_confirmation(world, confirmation), shared=True, restock=restock
+        )
+        for name, world in worlds.items()
+    }
     guarded = [Depends(_key_check(api_key))]
     app = bare_app(origins)
 
@@ -144,9 +157,8 @@ def make_app(
             "sessions": len(sessions),
         }  # fmt: skip
 
-    app.include_router(
-        _visits(engine, worlds, sessions, method, confirmation, linker), dependencies=guarded
-    )
+    visits = _visits(engine, shops, episodes, sessions, get_method(method), confirmation)
+    app.include_router(visits, dependencies=guarded)
     app.include_router(_talk(Merchant(engine, guard), sessions), dependencies=guarded)
     return app
 
@@ -182,26 +194,24 @@ def _key_check(api_key: str | None) -> Callable[..., None]:
 
 def _visits(
     engine: Engine,
-    worlds: Mapping[str, World],
+    shops: Mapping[str, int],
+    episodes: Episodes,
     sessions: Sessions,
-    method: str,
+    method: Method,
     confirmation: str | None,
-    linker: Linker | None,
 ) -> APIRouter:
     """Routes that list the shops, open sessions in them, look at them and close them."""
     routes = APIRouter()
 
     @routes.get("/worlds")
-    def shops() -> dict[str, list[ItemLine]]:
+    def worlds() -> dict[str, list[ItemLine]]:
         """The shops served by name, and their shelves."""
-        return {name: _shelf(world) for name, world in worlds.items()}
+        return {name: _shelf(episodes.shop(shop)) for name, shop in shops.items()}
 
     @routes.post("/sessions", status_code=status.HTTP_201_CREATED)
     def open_session(opening: Opening) -> Visit:
         """Open a session in a shop."""
-        shop = with_confirmation(_world(opening, worlds), confirmation)
-        session = Session(shop, method=get_method(method), linker=linker)
-        number = sessions.open(session)
+        number, session = sessions.open(_shop(opening, shops, confirmation), method)
         warm = getattr(engine, "warm", None)
         if warm is not None:
             warm(session.messages())
@@ -210,7 +220,7 @@ def _visits(
     @routes.get("/sessions/{number}")
     def look(number: str) -> Visit:
         """Where a session stands."""
-        return _visit(number, sessions.find(number).session)
+        return _visit(number, sessions.find(number))
 
     @routes.delete("/sessions/{number}", status_code=status.HTTP_204_NO_CONTENT)
     def leave(number: str) -> None:
@@ -230,23 +240,22 @@ def _talk(merchant: Merchant, sessions: Sessions) -> APIRouter:
         if line.stream:
             sessions.check(number)  # told as a status, before the stream begins
             return _Stream(_events(merchant, sessions, number, line.text))
-        with sessions.talking(number) as session:
-            started, before = time.perf_counter(), len(session.sales)
-            turn = merchant.reply(session, line.text)
-            return _answer(session, turn, before, time.perf_counter() - started)
+        started = time.perf_counter()
+        with sessions.talking(number) as speaking:
+            return _settled(speaking, merchant.reply(speaking.session, line.text), started)
 
     @routes.post("/sessions/{number}/confirm", response_model=Answer)
     def confirm(number: str, confirmation: Confirmation) -> Any:
         """Close the sale of the review on the table, whatever was said; 409 for another id."""
-        with sessions.talking(number) as session:
-            started, before = time.perf_counter(), len(session.sales)
+        started = time.perf_counter()
+        with sessions.talking(number) as speaking:
             try:
-                turn = session.confirm(confirmation.review)
+                turn = speaking.session.confirm(confirmation.review)
             except HaggleError as error:
                 raise Refused(
                     status.HTTP_409_CONFLICT, error.message, error.where, error.hint
                 ) from error
-            return _answer(session, turn, before, time.perf_counter() - started)
+            return _settled(speaking, turn, started)
 
     return routes
 
@@ -272,15 +281,15 @@ def _events(merchant: Merchant, sessions: Sessions, number: str, text: str) -> G
     whose line counts."""
     started = time.perf_counter()
     try:
-        with sessions.talking(number) as session:
-            before = len(session.sales)
-            with closing(spoken_turn(merchant, session, text)) as spoken:
-                for piece in spoken:
-                    if isinstance(piece, TurnRecord):
-                        seconds = time.perf_counter() - started
-                        told = _answer(session, piece, before, seconds).model_dump(mode="json")
-                    else:
-                        yield _event("say", {"text": piece})
+        with (
+            sessions.talking(number) as speaking,
+            closing(spoken_turn(merchant, speaking.session, text)) as spoken,
+        ):
+            for piece in spoken:
+                if isinstance(piece, TurnRecord):
+                    told = _settled(speaking, piece, started).model_dump(mode="json")
+                else:
+                    yield _event("say", {"text": piece})
         yield _event("turn", told)
     except HaggleError as error:
         yield _event("error", _problem(error))
@@ -290,19 +299,20 @@ def _event(kind: str, data: Mapping[str, Any]) -> str:
     return f"event: {kind}\ndata: {to_json(data)}\n\n"
 
 
-def _world(opening: Opening, worlds: Mapping[str, World]) -> World:
-    """The shop asked for. Raises Refused (404) for an unknown name, HaggleError for a bad shop."""
+def _shop(opening: Opening, shops: Mapping[str, int], confirmation: str | None) -> int | World:
+    """The shop asked for: a known one's id, or the game's own. Raises Refused (404) for an unknown
+    name, HaggleError for a bad shop."""
     if isinstance(opening.world, dict):
-        return parse(opening.world, World, "world")
-    name = opening.world or next(iter(worlds))
-    if name not in worlds:
+        return with_confirmation(parse(opening.world, World, "world"), confirmation)
+    name = opening.world or next(iter(shops))
+    if name not in shops:
         raise Refused(
             status.HTTP_404_NOT_FOUND,
             f"no shop is called {name!r}",
             where="world",
-            hint=nearest(name, worlds),
+            hint=nearest(name, shops),
         )
-    return worlds[name]
+    return shops[name]
 
 
 def _shelf(world: World) -> list[ItemLine]:
@@ -344,6 +354,13 @@ def _visit(number: str, session: Session) -> Visit:
     )
 
 
+def _settled(speaking: Speaking, turn: TurnRecord, started: float) -> Answer:
+    """Store the turn, and tell it as it stands."""
+    before = len(speaking.held.before.sales)
+    session, told = speaking.settle(turn)
+    return _answer(session, told, before, time.perf_counter() - started)
+
+
 def _answer(session: Session, turn: TurnRecord, before: int, seconds: float) -> Answer:
     return Answer(
         say=turn.response.npc_dialogue,
@@ -372,6 +389,8 @@ def _told(request: Request, error: Exception) -> JSONResponse:
     """A HaggleError as JSON: what was wrong, where, what to do."""
     assert isinstance(error, HaggleError)
     code = error.code if isinstance(error, Refused) else status.HTTP_400_BAD_REQUEST
+    if isinstance(error, StoreError):
+        code = status.HTTP_503_SERVICE_UNAVAILABLE
     return JSONResponse({"error": _problem(error)}, status_code=code)
 
 

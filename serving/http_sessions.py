@@ -1,31 +1,26 @@
-"""The sessions of a server: opened, found, one turn at a time, forgotten."""
+"""The sessions of a server: who may say a line now, and which are forgotten. They are stored."""
 
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from haggle.core.errors import HaggleError
+from haggle.trade.methods import Method
+from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
+from haggle.trade.world import World
+from serving.store.database import StoreError
+from serving.store.episodes import Episodes, Held
+from serving.store.repository import Conflict
 
 MAX_AT_ONCE = 16  # turns under way; well below the threads that answer requests
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass
-class _Held:
-    """A session that is kept, and who is talking in it."""
-
-    session: Session
-    busy: threading.Lock = field(default_factory=threading.Lock)
-    used: float = field(default_factory=time.monotonic)
 
 
 class Refused(HaggleError):
@@ -36,6 +31,24 @@ class Refused(HaggleError):
         self.code = code
 
 
+@dataclass
+class Speaking:
+    """A session in which a line is being said."""
+
+    held: Held
+    episodes: Episodes
+
+    @property
+    def session(self) -> Session:
+        """The session; its turn is stored by `settle` alone."""
+        session: Session = self.held.episode
+        return session
+
+    def settle(self, turn: TurnRecord) -> tuple[Session, TurnRecord]:
+        """Store the turn; the session and the turn as they stand, which may be others."""
+        return self.episodes.settle(self.held, turn)
+
+
 class Sessions:
     """The sessions of a server: opened, found, forgotten.
 
@@ -43,59 +56,59 @@ class Sessions:
     ago. One that is answering stays.
     """
 
-    def __init__(self, most: int, idle: float) -> None:
-        self._most, self._idle = most, idle
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+    def __init__(self, episodes: Episodes, most: int, idle: float) -> None:
+        self._episodes, self._most, self._idle = episodes, most, idle
+        self._busy: set[str] = set()
         self._lock = threading.Lock()
         self._turns = threading.Semaphore(MAX_AT_ONCE)
 
-    def open(self, session: Session) -> str:
-        """Keep a session; returns its id. Raises Refused (503) when all are answering."""
+    def open(self, shop: int | World, method: Method) -> tuple[str, Session]:
+        """Open a session in a shop that is known, or in one of its own; its id, and the session.
+        Raises Refused (503) when all are answering."""
         with self._lock:
             self._make_room()
-            number = secrets.token_urlsafe(16)
-            self._held[number] = _Held(session)
-            return number
+            if isinstance(shop, World):
+                shop = self._episodes.put_shop(shop, shared=False)
+            return self._episodes.visit(shop, method)
 
     def _make_room(self) -> None:
-        free = [n for n, held in self._held.items() if not held.busy.locked()]
-        now = time.monotonic()
-        for number in free:
-            if now - self._held[number].used > self._idle:
-                del self._held[number]
-        if len(self._held) >= self._most:
-            left = next((n for n in free if n in self._held), None)
-            if left is None:
-                raise Refused(
-                    HTTPStatus.SERVICE_UNAVAILABLE,
-                    f"all {self._most} sessions are answering",
-                    hint="try again, or raise --max-sessions",
-                )
-            del self._held[left]
+        store = self._episodes.store
+        store.forget(store.unused(time.time() - self._idle, self._most - 1, self._busy))
+        if store.count() >= self._most:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"all {self._most} sessions are answering",
+                hint="try again, or raise --max-sessions",
+            )
 
     def close(self, number: str) -> None:
         """Forget a session. Raises Refused (404)."""
-        with self._lock:
-            if self._held.pop(number, None) is None:
-                raise _unknown(number)
+        if not self._episodes.store.forget([number]):
+            raise _unknown(number)
 
-    def find(self, number: str) -> _Held:
-        """A session that is kept. Raises Refused (404)."""
-        with self._lock:
-            held = self._held.get(number)
-            if held is None:
-                raise _unknown(number)
-            self._held.move_to_end(number)
-            held.used = time.monotonic()
-            return held
+    def find(self, number: str) -> Session:
+        """A session that is kept, to look at. Raises Refused (404)."""
+        held = self._episodes.load(number)
+        if held is None or not isinstance(held.episode, Session):
+            raise _unknown(number)
+        try:
+            self._episodes.store.touch(number)
+        except StoreError as error:  # a look is worth more than a note of it
+            _LOG.warning("%s", error)
+        return held.episode
 
-    def check(self, number: str) -> _Held:
+    def check(self, number: str) -> Held:
         """A session in which a line may be said now. Raises Refused (404, or 409 while another turn
         is under way or when the merchant has ended it)."""
-        held = self.find(number)
-        if held.busy.locked():
+        if number in self._busy:
             raise _busy(number)
-        if held.session.ended:
+        return self._begin(number)
+
+    def _begin(self, number: str) -> Held:
+        held = self._episodes.begin(number)
+        if held is None or not isinstance(held.episode, Session):
+            raise _unknown(number)
+        if held.episode.ended:
             raise Refused(
                 HTTPStatus.CONFLICT,
                 "the merchant has ended this conversation",
@@ -105,27 +118,18 @@ class Sessions:
         return held
 
     @contextmanager
-    def talking(self, number: str) -> Iterator[Session]:
+    def talking(self, number: str) -> Iterator[Speaking]:
         """A session, for one turn. Raises Refused as `check` does, and 503 where too many other
-        turns are under way; what the engine cannot do becomes a Refused (503) as well."""
-        held = self.check(number)
-        if not self._turns.acquire(blocking=False):
-            raise Refused(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{MAX_AT_ONCE} turns are being answered",
-                hint="try again in a moment",
-            )
-        try:
-            if not held.busy.acquire(blocking=False):
-                raise _busy(number)
+        turns are under way; what engine or database cannot do becomes a Refused (503) as well."""
+        with self._taken(number):
             try:
-                yield held.session
+                yield Speaking(self._begin(number), self._episodes)
             except Refused:
                 raise
             except HaggleError as error:
-                raise Refused(
-                    HTTPStatus.SERVICE_UNAVAILABLE, error.message, error.where, error.hint
-                ) from error
+                conflict = isinstance(error, Conflict)
+                code = HTTPStatus.CONFLICT if conflict else HTTPStatus.SERVICE_UNAVAILABLE
+                raise Refused(code, error.message, error.where, error.hint) from error
             except Exception as error:
                 _LOG.exception("a turn broke off")
                 raise Refused(
@@ -133,13 +137,30 @@ class Sessions:
                     "the server failed",
                     hint="its log says why; the session is as it was",
                 ) from error
+
+    @contextmanager
+    def _taken(self, number: str) -> Iterator[None]:
+        """Nobody else says a line in this session while the block runs."""
+        if not self._turns.acquire(blocking=False):
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{MAX_AT_ONCE} turns are being answered",
+                hint="try again in a moment",
+            )
+        try:
+            with self._lock:
+                if number in self._busy:
+                    raise _busy(number)
+                self._busy.add(number)
+            try:
+                yield
             finally:
-                held.busy.release()
+                self._busy.discard(number)
         finally:
             self._turns.release()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return self._episodes.store.count()
 
 
 def _busy(number: str) -> Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -29,6 +30,20 @@ def serve(
     idle_minutes: Annotated[
         float, typer.Option(min=0.1, help="A session unused for so long may be forgotten.")
     ] = 60.0,
+    database: Annotated[
+        str,
+        typer.Option(
+            help="Where sessions, sales and stock are kept: a SQLite file, a PostgreSQL URL, or "
+            "`memory`.  [default: sessions.sqlite3 in HAGGLE_HOME]",
+            show_default=False,
+        ),
+    ] = "",
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="Bring a PostgreSQL database to this version first.")
+    ] = False,
+    restock: Annotated[
+        bool, typer.Option("--restock", help="Fill the shelves first, as the shops' files say.")
+    ] = False,
     api_key_env: Annotated[
         str | None, typer.Option(help="Environment variable with the key that callers must send.")
     ] = None,
@@ -47,6 +62,7 @@ def serve(
         import uvicorn
 
         from serving.http_api import make_app
+        from serving.store.repository import Store
     except ModuleNotFoundError as error:
         raise HaggleError(
             f"{error.name} is not installed", where="haggle serve", hint=install_hint("http")
@@ -64,15 +80,16 @@ def serve(
     reader = linker(embeddings)
     key = read_key(api_key_env, "--api-key-env")
     check_port(host, port)
-    loaded = open_engine(engine, gguf)
-    try:
+    with (
+        closing(Store(database, migrate=migrate)) as store,
+        closing(open_engine(engine, gguf)) as loaded,
+    ):
         app = make_app(
             loaded, worlds, level, method=spoken, most=max_sessions, idle=60 * idle_minutes,
             confirmation=confirmation, api_key=key, origins=tuple(allow_origin or ()),
-            linker=reader,
+            linker=reader, store=store, restock=restock,
         )  # fmt: skip
         typer.echo(f"{loaded.name}, {loaded.model}, guard {level}: {', '.join(worlds)}")
+        typer.echo(f"sessions: {store.place}")
         typer.echo(f"http://{host}:{port}  (documentation: /docs; Ctrl-C stops it)")
         uvicorn.run(app, host=host, port=port, log_level="warning")
-    finally:
-        loaded.close()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
 from haggle.core.engine import Message
+from haggle.core.errors import HaggleError
 from haggle.core.procedure import Procedure
 from haggle.core.text import outcome_message, player_message
 
@@ -65,3 +67,13 @@ class Episode:
     ) -> None:
         """Remember an exchange as later turns will see it."""
         self.exchanges = (*self.exchanges, Exchange(note, player, answer, outcome, said))
+
+
+def check_version(record: Mapping[str, Any], version: int, what: str) -> None:
+    """Raise HaggleError where a stored episode is of another version than the one read here."""
+    if record.get("version") != version:
+        raise HaggleError(
+            f"is stored in version {record.get('version')!r}; this Haggle reads {version}",
+            where=what,
+            hint="open it with the Haggle that stored it, or begin a new one",
+        )

@@ -23,9 +23,10 @@ class Deal:
 @dataclass(frozen=True, slots=True)
 class Note:
     """Something code changed in what was asked, to be said: capped at stock, not sold, sold out, in
-    a number that nobody can buy; or what is told of goods, or that nothing is known of them."""
+    a number that nobody can buy, more than the player's purse holds; or what is told of goods, or
+    that nothing is known of them."""
 
-    kind: Literal["capped", "not_sold", "sold_out", "impossible", "told", "unknown"]
+    kind: Literal["capped", "not_sold", "sold_out", "impossible", "purse", "told", "unknown"]
     name: str
     left: int = 0
 

@@ -87,6 +87,7 @@ def _note(note: Note) -> str:
         "not_sold": f"not sold here: {name}",
         "sold_out": f"sold out: {name}",
         "impossible": f"no such number of {name}",
+        "purse": "more than the player can pay",
         "told": f"told: {name}",
         "unknown": f"nothing known of {name}",
     }

@@ -92,6 +92,7 @@ def resolve(
             sale_price = counter_offer(world, cart, current, proposal.bid)
     elif state.may_clear and proposal.cart == ():
         cart, sale_price = {}, None
+    notes = tuple(dict.fromkeys((*session.missed, *notes)))
     return finish(session, proposal, cart, sale_price, shown, notes, tuple(interventions))
 
 
@@ -202,7 +203,7 @@ def degraded(session: Session, reason: str) -> Resolved:
         cart=tuple((world.by_id[i].item_name, n) for i, n in session.cart.items()) or None,
     )
     return finish(
-        session, proposal, dict(session.cart), session.sale_price, shown,
+        session, proposal, dict(session.cart), session.sale_price, shown, session.missed,
         interventions=(reason, "degraded"),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from haggle.core.episode import Episode
 from haggle.core.text import clean_utterance, player_message, prompts
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
-from haggle.trade.ledger import Cart, Deal, price_under, total
+from haggle.trade.ledger import Cart, Deal, Note, price_under, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.papers import full_json
 from haggle.trade.procedure import Procedure, load_procedure
@@ -33,10 +34,11 @@ MAX_EXCHANGES = 12
 
 @dataclass(frozen=True, slots=True)
 class Sale:
-    """A committed sale."""
+    """A committed sale. `review` is the id of the review that it closed, "" without one."""
 
     items: Cart
     price: float
+    review: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Session(Episode):
 
     `pending` is what a yes to the merchant's last question carries out. `sale_price` is the total
     agreed so far, None without a cart; `deal` is what the player last haggled it down to, and for
-    which goods; `shown` are the names shown last. Sold stock leaves the world.
+    which goods; `shown` are the names shown last. Sold stock leaves the world. `opening` is the
+    world as it was at first. `missed` is to be told in this turn: what others bought meanwhile.
     """
 
     procedure: Procedure
@@ -67,7 +70,7 @@ class Session(Episode):
         linker: Linker | None = None,
     ) -> None:
         super().__init__(procedure or load_procedure())
-        self.world = self._opening = world
+        self.world = self.opening = world
         self.method = method or get_method(DEFAULT_METHOD)
         self.linker = linker or English()
         self.cart: Cart = {}
@@ -77,6 +80,7 @@ class Session(Episode):
         self.sales: list[Sale] = []
         self.review: Review | None = None
         self.pending: Proposal | None = None
+        self.missed: tuple[Note, ...] = ()
         self._rendered: tuple[World, str] | None = None
         self._reading: tuple[object, Reading] | None = None
 
@@ -92,7 +96,7 @@ class Session(Episode):
         The compact one names no stock, so it stays that of the opening and prefix caches hold; the
         full one lists quantities and follows the world.
         """
-        world = self.world if self.codec.one_message else self._opening
+        world = self.world if self.codec.one_message else self.opening
         if self._rendered is None or self._rendered[0] is not world:
             self._rendered = (world, system_text(world, self.procedure, self.method))
         return self._rendered[1]
@@ -104,8 +108,14 @@ class Session(Episode):
 
     @property
     def review_is_fresh(self) -> bool:
-        """Whether the review on the table is what the merchant said last."""
-        return self.review is not None and self.procedure.is_review(self.state)
+        """Whether the review on the table is what the merchant said last, and holds still."""
+        return self.review_holds and self.procedure.is_review(self.state)
+
+    @property
+    def review_holds(self) -> bool:
+        """Whether cart and price are still those of the review on the table."""
+        review = self.review
+        return review is not None and (review.items, review.price) == (self.cart, self.sale_price)
 
     def legal_states(self) -> list[str]:
         """States the next answer may enter."""
@@ -170,7 +180,8 @@ class Session(Episode):
         if state.clears:
             if state.needs_cart and self.cart:
                 price = total(self.world, self.cart) if sale_price is None else sale_price
-                self.sales = [*self.sales, Sale(dict(self.cart), price)]
+                closed = self.review.id if self.review else ""
+                self.sales = [*self.sales, Sale(dict(self.cart), price, closed)]
                 self.world = without_stock(self.world, self.cart)
             self.cart = {}
         if not self.cart:
@@ -179,6 +190,7 @@ class Session(Episode):
             self._price(price_under(self.world, self.cart, self.deal))
         self.last = self.procedure.track(self.last, new)
         self.state = new
+        self.missed = ()
         self._lay_review()
 
     def _price(self, due: float) -> None:
@@ -209,12 +221,20 @@ class Session(Episode):
 
 def without_stock(world: World, sold: Cart) -> World:
     """The world after `sold` left the shelves; what is sold out is no longer for sale."""
+    left = {i: max(0, (world.by_id[i].quantity or 0) - n) for i, n in sold.items()}
+    return with_stock(world, left)
+
+
+def with_stock(world: World, left: Mapping[str, int]) -> World:
+    """The world with other numbers of some goods on its shelves; itself where none differs."""
     items = [
-        item.model_copy(update={"quantity": max(0, (item.quantity or 0) - sold[item.item_id])})
-        if item.item_id in sold
+        item.model_copy(update={"quantity": left[item.item_id]})
+        if left.get(item.item_id, item.quantity) != item.quantity
         else item
         for item in world.items
     ]
+    if all(new is old for new, old in zip(items, world.items, strict=True)):
+        return world
     return World.model_construct(
         name=world.name,
         merchant=world.merchant,

@@ -8,7 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2 as httpx
 import pytest
@@ -17,6 +19,7 @@ from typer.testing import CliRunner
 from haggle.cli import app as command
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
+from haggle.core.storage import write_json
 
 
 @pytest.mark.parametrize(
@@ -29,9 +32,11 @@ from haggle.core.errors import HaggleError
         (["--host", "no.such.host.invalid"], "--host"),
         (["--world", "frontier_shop", "--world", "frontier_shop"], "same name"),
         (["--engine", "llamacp"], "llamacpp"),
+        (["--database", "mysql://localhost/shop"], "PostgreSQL"),
     ],
 )
-def test_wrong_options_are_told(options, told):
+def test_wrong_options_are_told(options, told, monkeypatch, tmp_path):
+    monkeypatch.setenv("HAGGLE_HOME", str(tmp_path))
     error = CliRunner().invoke(command, ["serve", *options]).exception
     assert isinstance(error, HaggleError) and told in str(error)
 
@@ -45,10 +50,10 @@ def test_a_port_that_is_taken_is_told():
     assert isinstance(error, HaggleError) and port in str(error)
 
 
-@pytest.mark.slow
-def test_the_shipped_model_serves_as_a_user_starts_it(free_port: Callable[[], int]):
-    port = free_port()
-    words = [sys.executable, "-m", "haggle", "serve", "--port", str(port)]
+@contextmanager
+def command_serves(port: int, *options: str) -> Iterator[tuple[subprocess.Popen, httpx.Client]]:
+    """`haggle serve` as a process, and a client that it answers."""
+    words = [sys.executable, "-m", "haggle", "serve", "--port", str(port), *options]
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
@@ -63,14 +68,44 @@ def test_the_shipped_model_serves_as_a_user_starts_it(free_port: Callable[[], in
                         break
                     except httpx.ConnectError:
                         time.sleep(0.1)
-                session = client.post("/sessions", json={}).json()["session"]
-                line = {"text": "two sturdy ropes please"}
-                answer = client.post(f"/sessions/{session}/turns", json=line).json()
-                assert answer["state"] == "OFFER_SELL"
-                assert [line["quantity"] for line in answer["cart"]] == [2]
+                yield server, client
         finally:
             server.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
-        assert server.wait(30) in (0, 130)
+        assert server.wait(30) in (0, 130, -9)
+
+
+@pytest.mark.slow
+def test_the_shipped_model_serves_as_a_user_starts_it(free_port: Callable[[], int], tmp_path: Path):
+    with command_serves(free_port(), "--database", str(tmp_path / "s.sqlite3")) as (_, client):
+        session = client.post("/sessions", json={}).json()["session"]
+        line = {"text": "two sturdy ropes please"}
+        answer = client.post(f"/sessions/{session}/turns", json=line).json()
+        assert answer["state"] == "OFFER_SELL"
+        assert [line["quantity"] for line in answer["cart"]] == [2]
+
+
+def test_after_a_kill_a_session_goes_on_where_it_was(free_port: Callable[[], int], tmp_path: Path):
+    answers = [
+        '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__."}',
+        '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"__CART__ for __PRICE__, yes?"}',
+        '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}',
+    ]
+    options = ["--database", str(tmp_path / "s.sqlite3"), "--engine"]
+    for name, said in (("first", answers[:2]), ("second", answers[2:])):
+        config = {"engine": "scripted", "scripted": {"answers": said}}
+        write_json(tmp_path / f"{name}.json", config)
+    with command_serves(free_port(), *options, str(tmp_path / "first.json")) as (server, client):
+        session = client.post("/sessions", json={}).json()["session"]
+        for text in ("two ropes", "deal"):
+            client.post(f"/sessions/{session}/turns", json={"text": text}).raise_for_status()
+        before = client.get(f"/sessions/{session}").json()
+        server.kill()
+    with command_serves(free_port(), *options, str(tmp_path / "second.json")) as (_, client):
+        assert client.get(f"/sessions/{session}").json() == before and before["review"]
+        sold = client.post(f"/sessions/{session}/turns", json={"text": "yes"}).json()
+        assert sold["sale"]["items"][0]["quantity"] == 2
+        shelf = client.get("/worlds").json()["frontier_shop"]
+        assert shelf == client.get(f"/sessions/{session}").json()["shelf"] != before["shelf"]
 
 
 @pytest.fixture
