@@ -13,11 +13,11 @@ from contextlib import closing
 from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Depends, FastAPI, Request, status
+from fastapi import APIRouter, Depends, FastAPI, status
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 from starlette.exceptions import HTTPException
@@ -37,8 +37,9 @@ from haggle.trade.session import Session
 from haggle.trade.world import World
 from haggle.trade.world_io import with_confirmation
 from serving.chat import spoken_turn
+from serving.http_errors import problem_of, told, told_by_the_framework, told_unreadable
 from serving.http_sessions import Refused, Sessions, Speaking
-from serving.store.database import MEMORY, StoreError
+from serving.store.database import MEMORY
 from serving.store.episodes import Episodes
 from serving.store.repository import Store
 
@@ -170,9 +171,9 @@ def bare_app(origins: tuple[str, ...]) -> FastAPI:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(origins), allow_methods=["*"], allow_headers=["*"]
         )
-    app.add_exception_handler(HaggleError, _told)
-    app.add_exception_handler(RequestValidationError, _told_unreadable)
-    app.add_exception_handler(HTTPException, _told_by_the_framework)
+    app.add_exception_handler(HaggleError, told)
+    app.add_exception_handler(RequestValidationError, told_unreadable)
+    app.add_exception_handler(HTTPException, told_by_the_framework)
     return app
 
 
@@ -292,7 +293,7 @@ def _events(merchant: Merchant, sessions: Sessions, number: str, text: str) -> G
                     yield _event("say", {"text": piece})
         yield _event("turn", told)
     except HaggleError as error:
-        yield _event("error", _problem(error))
+        yield _event("error", problem_of(error))
 
 
 def _event(kind: str, data: Mapping[str, Any]) -> str:
@@ -378,33 +379,3 @@ def _answer(session: Session, turn: TurnRecord, before: int, seconds: float) -> 
         interventions=turn.interventions,
         response=turn.response,
     )
-
-
-def _problem(error: HaggleError) -> dict[str, str]:
-    told = {"message": error.message, "where": error.where, "hint": error.hint}
-    return {key: value for key, value in told.items() if value}
-
-
-def _told(request: Request, error: Exception) -> JSONResponse:
-    """A HaggleError as JSON: what was wrong, where, what to do."""
-    assert isinstance(error, HaggleError)
-    code = error.code if isinstance(error, Refused) else status.HTTP_400_BAD_REQUEST
-    if isinstance(error, StoreError):
-        code = status.HTTP_503_SERVICE_UNAVAILABLE
-    return JSONResponse({"error": _problem(error)}, status_code=code)
-
-
-def _told_by_the_framework(request: Request, error: Exception) -> JSONResponse:
-    """An unknown route or method, in the same form."""
-    assert isinstance(error, HTTPException)
-    problem = {"message": error.detail, "where": request.url.path, "hint": "see /docs"}
-    return JSONResponse({"error": problem}, status_code=error.status_code)
-
-
-def _told_unreadable(request: Request, error: Exception) -> JSONResponse:
-    """A body that is not what it should be, in the same form."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-    problem = {"message": first["msg"], "where": where, "hint": "see /docs"}
-    return JSONResponse({"error": problem}, status_code=status.HTTP_422_UNPROCESSABLE_CONTENT)

@@ -23,8 +23,8 @@ def test_a_talk_goes_on_where_it_was():
     ):  # fmt: skip
         kept = from_record(json.loads(json.dumps(to_record(kept))), task)
         said = Generation(Action(user=user, act=act, say="Well.").text())
-        one = complete(SOP, talk, "me", said, "state")
-        two = complete(SOP, kept, "me", said, "state")
+        one = complete(SOP, talk, "me", said, "written")
+        two = complete(SOP, kept, "me", said, "written")
         assert one == two and talk.messages("x") == kept.messages("x")
     assert kept.ended and kept.path == talk.path and kept.success == talk.success
 
