@@ -48,7 +48,7 @@ def main() -> int:
             f"vLLM for the CPU is published for Linux on x86_64 only; this is {sys.platform} on "
             f"{platform.machine()}. Everything but the vLLM engine works without it."
         )
-    python = ensure((*DEMO_EXTRAS, "api"))  # vLLM needs what the API engines need
+    python = ensure((*DEMO_EXTRAS, "api", "http"))  # vLLM is an API's client and a server too
     stamp = python.parent.parent / VLLM_STAMP
     lock_text = (ROOT / VLLM_LOCK).read_text(encoding="utf-8")
     now = fingerprint(ROOT, python_version(python))
