@@ -3,10 +3,10 @@
     python scripts/test.py [--long] [arguments of pytest]
 
 Sets up `.venv` the first time, then runs ruff, mypy, import-linter and pytest, all of them even
-when an early one fails. `--long` adds the tests marked `long`, those marked
-`postgres` (skipped where no PostgreSQL server is installed), and those that need Ray or
-TensorBoard, which it installs. Tests marked `gpu` or `network` are left out unless chosen with -m;
-those marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
+when an early one fails. `--long` adds the tests marked `long`, those marked `postgres` (skipped
+where no PostgreSQL server is installed), and those that need Ray, TensorBoard or the extra
+`embeddings`, which it installs. Tests marked `gpu` or `network` are left out unless chosen with
+-m; those marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ CHECKS = {
 
 def main() -> int:
     """Runs every check, then pytest; 0 only when all passed."""
-    folder = ensure(ALL_EXTRAS).parent
     arguments = [argument for argument in sys.argv[1:] if argument != LONG]
     long = len(arguments) < len(sys.argv) - 1
+    folder = ensure((*ALL_EXTRAS, "embeddings") if long else ALL_EXTRAS).parent
     if long:
         _install_more(folder)
     chosen = "not gpu and not network"

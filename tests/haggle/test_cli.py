@@ -123,7 +123,7 @@ def test_help_lists_every_command_and_loads_no_library_to_do_so():
     for command in COMMANDS:
         assert any(f" {command} " in line for line in shown), command
     assert heavy == "[]"
-    assert float(seconds) < 1
+    assert float(seconds) < 2  # a fresh clone compiles first
 
 
 @pytest.mark.parametrize(
