@@ -15,7 +15,7 @@ SHIPPED = (
     "configs/procedures",
     "configs/serve",
     "configs/worlds",
-    "models/merchant-smollm2-135m/adapter",
+    *(path.relative_to(HERE).as_posix() for path in HERE.glob("models/*/adapter")),
 )
 
 

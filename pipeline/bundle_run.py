@@ -275,7 +275,8 @@ def save_weights(place: Place, fast: Any) -> dict[str, Any]:
     from training.lora import lora_tensors
     from training.lowrank import low_rank
 
-    config, note = place.config, adapter_note(place.base, fast.model.config)
+    config = place.config
+    note = adapter_note(place.base, fast.model.config, config.data.get("method"))
     if not config.full_finetuning:
         tensors = {n: t.to(torch.bfloat16) for n, t in lora_tensors(fast.model).items()}
         rank, alpha, report = config.lora.r, config.lora.alpha, {}

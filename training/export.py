@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, write_json
-from haggle.weights.adapters import ADAPTER_INFO, check_adapter
+from haggle.weights.adapters import ADAPTER_INFO, METHOD, check_adapter
 from haggle.weights.chat_template import Family, tokenizer_family
 from haggle.weights.gguf_file import (
     LlamaShape,
@@ -128,6 +128,10 @@ class _Origin:
         return f"{self.info['base'].split('/')[-1]}-haggle"
 
     @property
+    def method(self) -> str | None:
+        return self.info.get(METHOD)
+
+    @property
     def licence(self) -> str:
         return str(self.info.get("licence", "unknown"))
 
@@ -161,7 +165,7 @@ def _write_ggufs(
     assert origin.shape is not None
     own = origin.base.gguf_path if origin.base is not None else None
     metadata = metadata_from_gguf(own) if own else metadata_from_directory(merged)
-    metadata = tuned_metadata(metadata, origin.name, origin.licence)
+    metadata = tuned_metadata(metadata, origin.name, origin.licence, origin.method)
     tensors = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
     paths = {}
     for quantization in quantizations:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -19,7 +20,8 @@ import yaml
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json
 from haggle.core.storage import atomic_dir, atomic_write_text, read_json, read_jsonl, write_json
-from haggle.weights.adapters import ADAPTER_INFO, adapter_note
+from haggle.dataset import iter_rows
+from haggle.weights.adapters import ADAPTER_INFO, adapter_note, taught_method
 from haggle.weights.models import BaseModel, resolve_base
 from haggle.weights.saving import in_bf16, save_model_bf16
 from training.arguments import check_machine, trainer_arguments
@@ -32,7 +34,7 @@ from training.checkpoints import (
     step_of,
 )
 from training.clock import Clock
-from training.config import AnyConfig, RunSettings, differing_keys, resolved_yaml
+from training.config import AnyConfig, RunSettings, TrainConfig, differing_keys, resolved_yaml
 from training.curves import write_curves
 from training.failures import explained
 from training.heldout import (
@@ -252,7 +254,7 @@ def _save_result(
             weights_step = _take_best(trainer, run, best["step"])
         weights_now = trainer.accelerator.get_state_dict(trainer.model)  # gathered by all processes
         if trainer.is_world_process_zero():
-            _save_weights(trainer, weights_now, tokenizer, base, weights)
+            _save_weights(trainer, weights_now, tokenizer, base, config)
     losses = [line["loss"] for line in state.log_history if "loss" in line]
     result = TrainResult(
         output_dir=run,
@@ -296,15 +298,15 @@ def _save_weights(
     state: dict[str, Any],
     tokenizer: PreTrainedTokenizerBase,
     base: BaseModel,
-    target: Path,
+    run: RunSettings,
 ) -> None:
     """Save adapter or model in bf16, with the tokenizer and a note on what it belongs to."""
     from training.trainer import causal_model
 
     model = trainer.accelerator.unwrap_model(trainer.model)
     config = causal_model(model).config
-    info = adapter_note(base, config)
-    with atomic_dir(target) as directory:
+    info = adapter_note(base, config, _method_taught(run))
+    with atomic_dir(run.weights) as directory:
         if hasattr(model, "peft_config"):
             # "auto" would ask the hub whether the vocabulary grew; it never does here.
             model.save_pretrained(directory, state_dict=in_bf16(state), save_embedding_layers=False)
@@ -317,3 +319,11 @@ def _save_weights(
             save_model_bf16(model, directory, state)
         tokenizer.save_pretrained(directory)
         write_json(directory / ADAPTER_INFO, info)
+
+
+def _method_taught(config: RunSettings) -> str | None:
+    """The prompting method of a run's dialogues, or else of the adapter that it starts from."""
+    if isinstance(config, TrainConfig):
+        with suppress(HaggleError):  # dialogues of another program say nothing
+            return str(next(iter_rows(config.dataset, columns=("method",)))["method"])
+    return taught_method(config.start_from) if config.start_from else None

@@ -14,6 +14,8 @@ from haggle.core.storage import atomic_dir, read_json, write_json
 from haggle.weights.models import KNOWN, BaseModel, check_safetensors
 
 ADAPTER_INFO = "haggle_adapter.json"
+METHOD = "method"  # in the note: the prompting method that the model was taught
+METHOD_KEY = "haggle.method"  # the same in a GGUF
 
 
 def check_adapter(source: Path, base: BaseModel) -> None:
@@ -56,10 +58,14 @@ def check_adapter(source: Path, base: BaseModel) -> None:
             )
 
 
-def adapter_note(base: BaseModel, config: Any) -> dict[str, Any]:
-    """What an adapter (or a model) belongs to, from its base and transformers' config of that."""
+def adapter_note(base: BaseModel, config: Any, method: str | None = None) -> dict[str, Any]:
+    """What an adapter (or a model) belongs to, from its base and transformers' config of that.
+
+    `method` is the prompting method that it was taught, where that is known.
+    """
     known = KNOWN.get(base.name)
-    return {
+    told = {} if method is None else {METHOD: method}
+    return told | {
         "base": base.name,
         "hub_id": known.hub_id if known else None,
         "licence": base.licence,
@@ -68,6 +74,13 @@ def adapter_note(base: BaseModel, config: Any) -> dict[str, Any]:
         "layers": config.num_hidden_layers,
         "vocab_size": config.vocab_size,
     }
+
+
+def taught_method(directory: Path) -> str | None:
+    """The prompting method that the adapter or model in a directory was taught, where it says."""
+    note = directory / ADAPTER_INFO
+    told: str | None = read_json(note).get(METHOD) if note.is_file() else None
+    return told
 
 
 def write_adapter(

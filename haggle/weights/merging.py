@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json
+from haggle.weights.adapters import METHOD_KEY, taught_method
 from haggle.weights.gguf_file import (
     Field,
     LlamaShape,
@@ -46,7 +47,8 @@ def write_merged(adapter: Path, base: BaseModel, path: Path, quantization: str) 
     pairs: dict[str, dict[str, np.ndarray]] = {}
     for target, side, array in lora_tensors(dict(_from_safetensors(weights)), shape, str(weights)):
         pairs.setdefault(target, {})[side] = array
-    metadata = tuned_metadata(metadata, f"{base.name}-haggle", base.licence)
+    method = taught_method(adapter)
+    metadata = tuned_metadata(metadata, f"{base.name}-haggle", base.licence, method)
     write_tensors(path, _merged(tensors, pairs, scale, str(weights)), metadata, quantization)
 
 
@@ -78,13 +80,18 @@ def _gguf_shape(metadata: Mapping[str, Field], where: str) -> LlamaShape:
         raise HaggleError(f"GGUF of no llama: {error} is missing", where=where) from None
 
 
-def tuned_metadata(base: Mapping[str, Field], name: str, licence: str) -> dict[str, Field]:
-    """Metadata of a fine-tuned model: those of its base, under its own name."""
+def tuned_metadata(
+    base: Mapping[str, Field], name: str, licence: str, method: str | None = None
+) -> dict[str, Field]:
+    """Metadata of a fine-tuned model: those of its base, under its own name, with the prompting
+    method that it was taught."""
     from gguf import GGUFValueType as T
 
     own = {"general.name": Field(name, T.STRING)}
     if licence != "unknown":
         own["general.license"] = Field(licence.lower(), T.STRING)
+    if method is not None:
+        own[METHOD_KEY] = Field(method, T.STRING)
     return {**base, **own}
 
 

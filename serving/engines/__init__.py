@@ -11,9 +11,10 @@ from pathlib import Path
 from haggle.core.config import load_config, located, named_config
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
-from haggle.trade.methods import DEFAULT_METHOD
+from haggle.trade.methods import DEFAULT_METHOD, METHODS
+from haggle.weights.adapters import METHOD_KEY, taught_method
 from serving.engines.config import EngineConfig
-from serving.shipped import with_shipped_model
+from serving.shipped import MODELS, shipped_adapter, with_shipped_model
 
 __all__ = [
     "EngineConfig",
@@ -68,8 +69,26 @@ def serve_config(name: str, where: str) -> EngineConfig:
 
 
 def method_of(engine: str, gguf: Path | None = None, model: str | None = None) -> str:
-    """The method of a serve config's model; the default one where another model takes its place."""
-    return DEFAULT_METHOD if gguf or model else serve_config(engine, "--engine").method
+    """The method that a serve config names, or else that the files of its model say it was taught
+    (`gguf` and `model` take its place); the default one where they say nothing."""
+    config = serve_config(engine, "--engine")
+    if gguf or model:
+        config = config.model_copy(update={"gguf": gguf, "method": None, "adapter": None})
+    if config.method:
+        return config.method
+    told = _taught(config if model is None else config.model_copy(update={"model": model}))
+    return told if told in METHODS else DEFAULT_METHOD
+
+
+def _taught(config: EngineConfig) -> str | None:
+    """What the files of a config's model say of its method."""
+    if config.gguf is not None:
+        from serving.engines.llamacpp_engine import gguf_text
+
+        return gguf_text(config.gguf, METHOD_KEY) if config.gguf.is_file() else None
+    if config.model in MODELS and config.adapter is None:
+        return taught_method(shipped_adapter(config.model))
+    return taught_method(config.adapter or Path(config.model))
 
 
 def ask_below_of(engine: str, gguf: Path | None = None, model: str | None = None) -> float:

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError, nearest
-from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.methods import get_method
 from haggle.weights.models import DEFAULT_BASE
 
 ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
@@ -138,16 +138,17 @@ class EngineConfig(Record):
     """Which engine runs which model, and how.
 
     `model` is a base model (short name, hub id or directory), or what a service calls its model;
-    `method` is how it was taught, or is asked, to answer, `ask_below` the probability of an order
-    below which the merchant asks (0: never). `gguf` is a file for llama.cpp instead of
-    it, `adapter` a LoRA directory (a LoRA GGUF for llama.cpp). `threads` None means the physical
-    cores; `context` is the length of one dialogue in tokens, `parallel` how many are served, or
-    requests sent, at once. `seed` seeds the engine itself; every request carries its own.
+    `method` is how it is asked to answer; where it is left out, as the model's own files say.
+    `ask_below` is the probability of an order below which the merchant asks (0: never).
+    `gguf` is a file for llama.cpp instead of `model`, `adapter` a LoRA directory (a LoRA GGUF for
+    llama.cpp). `threads` None means the physical cores; `context` is the length of one dialogue in
+    tokens, `parallel` how many are served, or requests sent, at once. `seed` seeds the engine
+    itself; every request carries its own.
     """
 
     engine: str
     model: str = DEFAULT_BASE
-    method: str = DEFAULT_METHOD
+    method: str | None = None
     ask_below: Annotated[float, Field(ge=0, le=1)] = 0.0
     adapter: Path | None = None
     gguf: Path | None = None
@@ -172,8 +173,8 @@ class EngineConfig(Record):
 
     @field_validator("method")
     @classmethod
-    def _method_is_known(cls, name: str) -> str:
-        return get_method(name).name
+    def _method_is_known(cls, name: str | None) -> str | None:
+        return None if name is None else get_method(name).name
 
     @property
     def thread_count(self) -> int:

@@ -37,6 +37,7 @@ Notation = Literal["llguidance", "gbnf"]
 LLGUIDANCE = "%llguidance {}\n"
 GGUF_MAGIC = b"GGUF"
 BOS_KEY = "tokenizer.ggml.bos_token_id"
+TEMPLATE_KEY = "tokenizer.chat_template"
 SILENT = -1
 
 
@@ -259,7 +260,7 @@ def _family(config: EngineConfig, gguf: Path) -> Family | None:
     if wanted == "model":
         return None
     with _mapped(gguf) as data:
-        return family_of(chat_template(gguf), lambda token: _has_text(data, token))
+        return family_of(gguf_text(gguf, TEMPLATE_KEY), lambda token: _has_text(data, token))
 
 
 @contextlib.contextmanager
@@ -285,14 +286,14 @@ def gguf_number(gguf: Path, key: str) -> int | None:
         return int.from_bytes(data[at : at + 4], "little")
 
 
-def chat_template(gguf: Path) -> str | None:
-    """The chat template a GGUF carries, found without reading its whole vocabulary."""
-    key = b"tokenizer.chat_template"
+def gguf_text(gguf: Path, key: str) -> str | None:
+    """An entry of type string of a GGUF, found without reading its whole vocabulary."""
+    encoded = key.encode("utf-8")
     with _mapped(gguf) as data:
-        at = data.find(key)
+        at = data.find(len(encoded).to_bytes(8, "little") + encoded)
         if at < 0:
             return None
-        at += len(key) + 4  # the type, which is always string
+        at += 8 + len(encoded) + 4
         length = int.from_bytes(data[at : at + 8], "little")
         return data[at + 8 : at + 8 + length].decode("utf-8", errors="replace")
 

@@ -17,7 +17,7 @@ from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
 from serving.engines.common import prompt_text
-from serving.engines.llamacpp_engine import LlamaCppEngine, chat_template
+from serving.engines.llamacpp_engine import TEMPLATE_KEY, LlamaCppEngine, gguf_text
 
 # Not imported here: `load_engine` sets how its threads wait before it does.
 pytestmark = [
@@ -159,7 +159,7 @@ def test_the_models_own_template_can_be_used(gguf: Path, ask, constrain):
 
 
 def test_the_template_of_a_gguf_is_found(gguf: Path):
-    assert "<|im_start|>" in str(chat_template(gguf))
+    assert "<|im_start|>" in str(gguf_text(gguf, TEMPLATE_KEY))
 
 
 def test_ctrl_c_stays_pythons(engine):

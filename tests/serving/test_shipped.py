@@ -14,10 +14,18 @@ from data_gen.teachers.source import LlmSource
 from eval.experiment import RunConfig, start_engine
 from haggle.core.errors import HaggleError, install_hint
 from haggle.weights import models
-from haggle.weights.models import DEFAULT_BASE, BaseModel
+from haggle.weights.merging import write_merged
+from haggle.weights.models import DEFAULT_BASE, BaseModel, locate_base
 from serving import engines, shipped
 from serving.engines import EngineConfig, load_engine, method_of
-from serving.shipped import MODELS, SHIPPED, shipped_adapter, shipped_gguf, with_shipped_model
+from serving.shipped import (
+    MODELS,
+    SHIPPED,
+    STEPWISE,
+    shipped_adapter,
+    shipped_gguf,
+    with_shipped_model,
+)
 
 
 @pytest.fixture
@@ -132,6 +140,16 @@ def test_every_shipped_model_is_in_the_checkout_with_its_card(name):
     assert name in (adapter.parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_serve_config_of_the_stepwise_model_says_how_it_answers():
+def test_a_model_says_how_it_answers(tmp_path: Path):
     assert (method_of("stepwise"), method_of("llamacpp")) == ("astp-stepwise", "astp-compact")
-    assert method_of("stepwise", gguf=Path("mine.gguf")) == "astp-compact"
+    assert method_of("stepwise", gguf=Path("not_there.gguf")) == "astp-compact"
+    assert method_of("transformers", model=str(shipped_adapter(STEPWISE))) == "astp-stepwise"
+    path = tmp_path / "mine.gguf"
+    write_merged(shipped_adapter(STEPWISE), locate_base(gguf_first=True), path, "Q8_0")
+    assert method_of("llamacpp", gguf=path) == "astp-stepwise"
+
+
+def test_a_serve_config_may_name_another_method(tmp_path: Path):
+    config = tmp_path / "mine.yaml"
+    config.write_text(f"engine: llamacpp\nmodel: {STEPWISE}\nmethod: astp\n", encoding="utf-8")
+    assert method_of(str(config)) == "astp"
