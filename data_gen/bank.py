@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -14,11 +13,11 @@ from haggle.core.errors import HaggleError
 from haggle.trade.world import (
     Description,
     Fact,
+    Manner,
     name_words,
     normalise,
 )  # fmt: skip
 
-Manner = Literal["plain", "gruff", "warm", "sly", "formal", "cheerful", "weary", "archaic", "nerdy"]
 MAX_PRICE = 100_000
 
 

@@ -273,6 +273,7 @@ def sample_shop(
                 name=merchant.name,
                 persona=merchant.persona,
                 samples=_samples(merchant),
+                manner=merchant.manner,
                 haggling=Haggling(max_discount=rng.choice(DISCOUNTS), step=rng.choice(STEPS)),
             ),
             currency=rng.choice(genre.currency),

@@ -6,24 +6,43 @@ from dataclasses import replace
 
 from haggle.trade.knowledge import asks_about_goods, told
 from haggle.trade.ledger import Note
-from haggle.trade.resolve import Resolved, worded
+from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once
+RECENT = 4  # turns in which nothing is told twice
 
 
-def informed(session: Session, line: str, resolved: Resolved, *, admit: bool) -> Resolved:
+def informed(
+    session: Session, line: str, resolved: Resolved, *, admit: bool, show: bool = False
+) -> Resolved:
     """The outcome with what is known of the goods that a line asks about.
 
-    With `admit` the merchant also says where it knows nothing.
+    With `admit` the merchant also says where it knows nothing; with `show` it shows those goods
+    where the model would show others.
     """
     notes = knowledge_notes(session, line, resolved.proposal.state, resolved.shown)
     notes = [note for note in notes if admit or note.kind == "told"]
     if not notes:
         return resolved
+    if show and resolved.shown:
+        resolved = _showing(session, line, resolved)
     return worded(
         session, replace(resolved, notes=(*resolved.notes, *notes)), resolved.proposal.say
+    )
+
+
+def _showing(session: Session, line: str, resolved: Resolved) -> Resolved:
+    """The answer to a question, with the goods that it is about on show."""
+    items = _asked_about(session, line, resolved.shown)
+    names = tuple(item.item_name for item in items)
+    if set(names) <= set(resolved.shown):
+        return resolved
+    proposal = replace(resolved.proposal, show=names)
+    told = (*resolved.interventions, "asked_about")
+    return finish(
+        session, proposal, resolved.cart, resolved.sale_price, items, resolved.notes, told
     )
 
 
@@ -35,7 +54,11 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     if not asks_about_goods(line, session.read(line)):
         return []
     items = _asked_about(session, line, shown)
-    found = [(item, told(item, line, currency=session.world.currency)) for item in items]
+    heard = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
+    found = [
+        (item, told(item, line, currency=session.world.currency, heard=lambda t: t in heard))
+        for item in items
+    ]
     several = len(found) > 1
     return [
         Note("told", f"{item.item_name}: {text}" if several else text)
@@ -46,13 +69,13 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
 
 
 def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[Item]:
-    """The one or two goods that a question is about: those shown in answer, those of them that are
-    named, those named, or the only one in view."""
+    """The one or two goods that a question is about: of those shown in answer the named ones, those
+    named, those shown, or the only one in view."""
     world = session.world
     named = [world.by_id[i] for i in sorted(session.named(line))]
     answer = [item for item in map(world.find, shown) if item is not None]
     view = [item for item in map(world.find, session.in_view()) if item is not None]
-    choices = (answer, [item for item in answer if item in named], named, view[:2])
+    choices = ([item for item in answer if item in named], named, answer, view[:2])
     for most, items in zip((MOST, MOST, MOST, 1), choices, strict=True):
         known = [item for item in items if item.for_sale]
         if 1 <= len(known) <= most:

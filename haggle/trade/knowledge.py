@@ -65,20 +65,31 @@ def knowledge() -> Knowledge:
     return load_config(Path(__file__).with_name("knowledge.yaml"), Knowledge)
 
 
-def told(item: Item, question: str, score: Score | None = None, *, currency: str = "") -> str:
-    """What to say about an item that a player asks about; "" where nothing is known of it.
+def told(
+    item: Item,
+    question: str,
+    score: Score | None = None,
+    *,
+    currency: str = "",
+    heard: Callable[[str], bool] = lambda text: False,
+) -> str:
+    """What to say about an item that a player asks about; "" where nothing (more) is known of it.
 
     The fact with the best score, or where none has any the description's first sentences: at most
-    200 characters, cut at the end of a sentence. Sentences that speak of a price are left out.
+    200 characters, cut at the end of a sentence. Sentences that speak of a price are left out. Who
+    asks on wants something else, so what was `heard` is not told again.
     """
-    facts = [fact for fact in (_without_prices(f, currency) for f in item.facts) if fact]
-    scores = (
-        (score or by_words)(_without_name(clean_utterance(question), item), facts) if facts else ()
-    )
+
+    def new(texts: Sequence[str]) -> list[str]:
+        sayable = (_shortened(_without_prices(text, currency)) for text in texts)
+        return [text for text in sayable if text and not heard(text)]
+
+    facts, asked = new(item.facts), _without_name(_asking(clean_utterance(question)), item)
+    scores = (score or by_words)(asked, facts) if facts else ()
     best = max(range(len(facts)), key=lambda n: scores[n], default=None)
     if best is not None and scores[best] > 0:
-        return _shortened(facts[best])
-    return _shortened(_without_prices(item.description, currency) or " ".join(facts))
+        return facts[best]
+    return next(iter(new([item.description])), "") or _shortened(" ".join(facts))
 
 
 def by_words(question: str, texts: Sequence[str]) -> list[float]:
@@ -137,6 +148,12 @@ def _is_number(word: str) -> bool:
 def _without_prices(text: str, currency: str) -> str:
     sentences = _SENTENCE_END.split(text)
     return " ".join(s for s in sentences if s and not speaks_of_price(s, currency))
+
+
+def _asking(line: str) -> str:
+    """The sentences of a line that ask; all where none has a question mark."""
+    asking = [sentence for sentence in _SENTENCE_END.split(line) if "?" in sentence]
+    return " ".join(asking) or line
 
 
 def _without_name(question: str, item: Item) -> str:

@@ -77,7 +77,8 @@ class Trade:
             )
         resolved = resolve(session, ruling.action, guarded=True, impossible=ruling.impossible)
         if level != "written" or session.codec.speaks_after:
-            resolved = informed(session, line, resolved, admit=level != "written")
+            guessed = level != "written"
+            resolved = informed(session, line, resolved, admit=guessed, show=guessed)
         told = tuple(reason for reason in ruling.reasons if reason != "inference")
         quoted = ruling.quoted if ruling.line else ""
         return replace(resolved, interventions=(*resolved.interventions, *told), quoted=quoted)

@@ -20,6 +20,7 @@ from haggle.trade import placeholders
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
+from haggle.trade.world import Manner, MerchantInfo
 
 LONG = 8  # words from which a line may be a trick
 _THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
@@ -29,7 +30,9 @@ SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous"
 class MerchantLines(Record):
     """`merchant_lines.yaml`: spoken lines by kind of answer and manner; numbers as placeholders."""
 
-    states: dict[str, dict[str, list[str]]]
+    manners: dict[Manner, list[str]]
+    righting: list[str]
+    states: dict[str, dict[Manner, list[str]]]
 
     @model_validator(mode="after")
     def _lines_have_no_numbers(self) -> MerchantLines:
@@ -42,10 +45,31 @@ class MerchantLines(Record):
 
 
 @cache
-def merchant_lines() -> dict[str, dict[str, list[str]]]:
+def _file() -> MerchantLines:
+    return load_config(Path(__file__).with_name("merchant_lines.yaml"), MerchantLines)
+
+
+def merchant_lines() -> dict[str, dict[Manner, list[str]]]:
     """Lines by kind and manner. Raises HaggleError naming a mistake in the file."""
-    path = Path(__file__).with_name("merchant_lines.yaml")
-    return load_config(path, MerchantLines).states
+    return _file().states
+
+
+def manner_of(merchant: MerchantInfo) -> Manner:
+    """How a merchant speaks: as the shop's file says, or as most words of the persona do."""
+    return merchant.manner or _manner(merchant.persona)
+
+
+@lru_cache(maxsize=256)
+def _manner(persona: str) -> Manner:
+    cues = _file().manners
+    hits = {manner: len(_any(tuple(cues[manner])).findall(persona)) for manner in cues}
+    best = max(hits, key=lambda manner: hits[manner])
+    return best if hits[best] else "plain"
+
+
+@cache
+def _any(words: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +85,16 @@ class OneOfLines:
 
 def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines:
     """The lines that fit an outcome, without those said before in this conversation."""
-    fitting = _of(kinds(session, line, resolved))
+    fitting = _of(kinds(session, line, resolved), manner_of(session.world.merchant))
     said = {str(read_object(e.said).get("say")) for e in session.exchanges if e.said}
     return OneOfLines(tuple(line for line in fitting if line not in said) or fitting)
 
 
 @lru_cache(maxsize=256)
-def _of(names: tuple[str, ...]) -> tuple[str, ...]:
-    manners = [merchant_lines()[name] for name in names]
-    return tuple(dict.fromkeys(line for m in manners for lines in m.values() for line in lines))
+def _of(names: tuple[str, ...], manner: Manner) -> tuple[str, ...]:
+    found = [merchant_lines()[name] for name in names]
+    manners: tuple[Manner, ...] = ("plain", manner)
+    return tuple(dict.fromkeys(line for of in found for m in manners for line in of.get(m, ())))
 
 
 def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
@@ -82,7 +107,10 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
     if state == "OFFER_SELL":
         if not moved:
             return ("OFFER_unchanged",) if notes else ("OFFER_restate",)
-        return ("OFFER_changed", "OFFER_righted") if session.cart else ("OFFER_new",)
+        if not session.cart:
+            return ("OFFER_new",)
+        righted = _any(tuple(_file().righting)).search(line)
+        return ("OFFER_changed", "OFFER_righted") if righted else ("OFFER_changed",)
     if state == "NEGOTIATE":
         return (_bargained(session, resolved),)
     if state == "END":

@@ -83,11 +83,16 @@ class Haggling(Record):
     keep_discount: bool = True
 
 
+Manner = Literal["plain", "gruff", "warm", "sly", "formal", "cheerful", "weary", "archaic", "nerdy"]
+
+
 class MerchantInfo(Record):
-    """Who stands behind the counter. `samples` are lines that show how this merchant speaks."""
+    """Who stands behind the counter. `samples` are lines that show how this merchant speaks;
+    `manner` is that of the lines that a small model chooses from, else read off the persona."""
 
     name: Name
     persona: PersonaText
+    manner: Manner | None = None
     samples: Annotated[list[PersonaText], Field(max_length=10)] = []
     haggling: Haggling = Haggling()
 

@@ -16,8 +16,8 @@ from haggle.trade.world import Confirmation, World
 
 COLUMNS = ("item_id", "item_name", "price", "quantity", "plural", "description", "facts")
 CSV_META = (
-    "name", "currency", "confirmation", "merchant", "persona", "samples", "location", "time",
-    "background",
+    "name", "currency", "confirmation", "merchant", "persona", "manner", "samples",
+    "location", "time", "background",
 )  # fmt: skip
 BAR = "|"  # between the facts of a cell, and between the samples of a heading
 
@@ -27,8 +27,8 @@ def load_world(path: str | Path) -> World:
 
     A CSV has one item a row (columns item_id, item_name, price, quantity; empty price and quantity
     for what is not sold; `facts` stand in one cell with bars between them) and may open with
-    comment rows `# currency: gold` giving name, currency, confirmation, merchant, persona, samples,
-    location, time, background. Raises HaggleError naming file, field and row.
+    comment rows `# currency: gold` giving name, currency, confirmation, merchant, persona,
+    manner, samples, location, time, background. Raises HaggleError naming file, field and row.
     """
     path = Path(path)
     if path.suffix.lower() == ".csv":
@@ -159,6 +159,7 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
         "merchant": {
             "name": meta.get("merchant", "Merchant"),
             "persona": meta.get("persona", "An honest shopkeeper."),
+            "manner": meta.get("manner"),
             "samples": _parts(meta.get("samples", "")),
         },
         "currency": meta.get("currency", "gold"),

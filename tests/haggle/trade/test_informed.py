@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from haggle.core.engine import Generation
 from haggle.core.json_text import to_json
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
 from haggle.trade.outcome import outcome
+from haggle.trade.session import Session
+from serving.engines.scripted import ScriptedEngine
 
 
 @pytest.fixture
@@ -83,3 +88,24 @@ def test_the_model_reads_what_is_told_before_it_speaks(visit, told):
 
     move = merchant.act(session, "what is the sharp axe made of?", Generation(text))
     assert outcome(session, move.outcome) == "shown; told: Forged in Norwall of blue steel."
+
+
+def test_the_goods_asked_about_are_shown_instead_of_others(visit, told):
+    line = "where is the sharp axe from?"
+    turn = visit(world=told).turn("SHOW_ITEMS", "See __ITEMS__.", line, show=["Mana Potion"])
+    assert turn.says == "See Sharp Axe. Forged in Norwall of blue steel."
+    assert "asked_about" in turn.interventions
+
+
+def test_who_asks_on_is_not_told_the_same_again(told):
+    session = Session(told, method=get_method("astp-stepwise"))
+    merchant, said = Merchant(ScriptedEngine([])), []
+    for line in ("where is the sharp axe from?", "no, where is the axe from?", "what is the axe?"):
+        decision = '{"last":"","state":"SHOW_ITEMS","show":["Sharp Axe"]}'
+        move = merchant.act(session, line, Generation(decision))
+        said.append((move.outcome.notes[0].kind, move.outcome.notes[0].name))
+        move.say(Generation('{"say":"Gladly."}'))
+        session = move.episode
+        move.settle()
+    assert said[0] == ("told", "Forged in Norwall of blue steel.")
+    assert said[1:] == [("told", "A felling axe."), ("unknown", "Sharp Axe")]

@@ -11,9 +11,10 @@ from haggle.trade import said
 from haggle.trade.checks import numbers_in
 from haggle.trade.merchant import Merchant, written
 from haggle.trade.methods import get_method
-from haggle.trade.said import MerchantLines, OneOfLines, kinds, merchant_lines
+from haggle.trade.said import MerchantLines, OneOfLines, kinds, manner_of, merchant_lines
 from haggle.trade.session import Session
 from haggle.trade.speech import claims
+from haggle.trade.world import MerchantInfo
 from serving.engines.scripted import ScriptedEngine
 
 ORDER = {"last": "", "state": "OFFER_SELL", "cart": [["Mana Potion", 2]], "say": "x"}
@@ -36,7 +37,8 @@ def decided(stall):
 @pytest.mark.parametrize(
     ("line", "state", "fields", "wanted"),
     [
-        ("three potions", "OFFER_SELL", {"change": [["Mana Potion", 3]]},
+        ("three potions", "OFFER_SELL", {"change": [["Mana Potion", 3]]}, ("OFFER_changed",)),
+        ("no, I said three", "OFFER_SELL", {"change": [["Mana Potion", 3]]},
          ("OFFER_changed", "OFFER_righted")),
         ("what is it", "OFFER_SELL", {"change": []}, ("OFFER_restate",)),
         ("and a wand", "OFFER_SELL", {"change": [["?Elemental Wand", 1]]}, ("OFFER_unchanged",)),
@@ -74,7 +76,7 @@ def test_small_talk_is_of_the_kinds_that_are_not_odd(decided, line, more):
 def test_the_model_chooses_under_the_grammar(decided):
     merchant, move = decided("ok", "FINAL_CHECK")
     spec = merchant.speech_request(move).constraint
-    assert isinstance(spec, OneOfLines) and len(spec.lines) > 40
+    assert isinstance(spec, OneOfLines) and len(spec.lines) > 10
     assert matches(spec, to_json({"say": spec.lines[3]})) and to_gbnf(spec)
     assert not matches(spec, '{"say":"Whatever you like."}')
 
@@ -87,7 +89,7 @@ def test_a_line_is_not_said_twice_in_a_conversation(decided):
     decision = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Mana Potion",4]]}'
     again = merchant.act(move.episode, "four potions", Generation(decision))
     lines = merchant.speech_request(again).constraint.lines
-    assert line not in lines and len(lines) > 40
+    assert line not in lines and len(lines) > 10
 
 
 def test_with_free_speech_and_with_the_guard_off_nothing_is_chosen_from(decided):
@@ -112,7 +114,28 @@ def test_no_line_claims_what_its_kind_is_not():
 
 def test_a_line_with_a_number_of_its_own_is_refused():
     with pytest.raises(ValueError, match="digits or unknown placeholder"):
-        MerchantLines(states={"END_leave": {"plain": ["Come back in 3 days."]}})
+        lines = {"END_leave": {"plain": ["Come back in 3 days."]}}
+        MerchantLines.model_validate({"manners": {}, "righting": [], "states": lines})
+
+
+@pytest.mark.parametrize(
+    ("told", "manner"),
+    [
+        ({"persona": "A gruff dwarf who barks at dogs."}, "gruff"),
+        ({"persona": "A kind, motherly baker. She sighs a little."}, "warm"),
+        ({"persona": "She sells hats."}, "plain"),
+        ({"persona": "A gruff dwarf.", "manner": "formal"}, "formal"),
+    ],
+)
+def test_a_merchant_keeps_to_one_manner(decided, told, manner):
+    merchant, move = decided("ok", "FINAL_CHECK")
+    who = MerchantInfo(name="Bo", **told)
+    assert manner_of(who) == manner
+    world = move.episode.world
+    move.episode.world = world.model_copy(update={"merchant": who})
+    lines = set(merchant.speech_request(move).constraint.lines)
+    told_lines = merchant_lines()["FINAL_CHECK"]
+    assert lines == set(told_lines["plain"]) | set(told_lines[manner])
 
 
 def test_every_kind_that_may_fit_has_lines():
