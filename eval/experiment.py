@@ -34,7 +34,7 @@ from haggle.trade.merchant import MAX_TOKENS, Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.records import SCENARIOS, Dialogue, Scenario
 from haggle.trade.world_io import named_world
-from serving.engines import EngineConfig, load_engine, read_engine_config
+from serving.engines import EngineConfig, load_engine, method_for, read_engine_config
 
 SAMPLED = "sampled"
 AUTO = "auto"
@@ -50,13 +50,14 @@ class RunConfig(Record):
     """One model under one guard: a line of the report.
 
     `engine` is a serve config, or `auto`: vLLM on this CPU where it is installed, else llama.cpp.
-    `model`, `gguf` and `adapter` replace the serve config's.
+    `model`, `gguf` and `adapter` replace the serve config's. Without a `method` the model is asked
+    as it was taught (`with_methods`).
     """
 
     name: Annotated[str, Field(pattern=r"^[\w][\w .+-]*$", max_length=80)]
     engine: str
     guard: Annotated[Guard, BeforeValidator(_unquoted_off)] = "state"
-    method: str = DEFAULT_METHOD
+    method: str | None = None
     model: str | None = None
     gguf: Path | None = None
     adapter: Path | None = None
@@ -105,7 +106,7 @@ def load_eval_config(path: str | Path) -> EvalConfig:
         if names.count(name) > 1:
             raise HaggleError(f"two runs are called {name!r}", where=str(path))
     for run in config.runs:
-        get_method(run.method)
+        get_method(run.method or DEFAULT_METHOD)
     for world in config.worlds:
         if world != SAMPLED:
             named_world(world)
@@ -122,6 +123,15 @@ def engine_config(run: RunConfig) -> EngineConfig:
     if config.engine != "llamacpp":
         own["gguf"] = None
     return config.model_copy(update={k: v for k, v in own.items() if v is not None})
+
+
+def with_methods(config: EvalConfig) -> EvalConfig:
+    """The experiment with the method of every run filled in, as its model was taught."""
+    runs = [
+        run.model_copy(update={"method": run.method or method_for(engine_config(run))})
+        for run in config.runs
+    ]
+    return config.model_copy(update={"runs": runs})
 
 
 def start_engine(run: RunConfig) -> Engine:
@@ -285,9 +295,10 @@ def _play_scenario(
                 finished[dialogue.seed] = dialogue
                 bar.advance(task)
 
+            method = run.method or DEFAULT_METHOD
             for first in range(0, len(todo), config.batch):
                 group = todo[first : first + config.batch]
-                plays = [make_play(config, scenario, seed, run.method) for seed in group]
+                plays = [make_play(config, scenario, seed, method) for seed in group]
                 try:
                     play_batch(plays, merchant, done)
                 finally:

@@ -139,7 +139,13 @@ def _export(adapter: Path, out: Path, base: str) -> Path:
 
 
 def _evaluate(out: Path, gguf: Path, dialogues: int) -> dict[str, Any]:
-    from eval.experiment import EvalConfig, close_engines, load_eval_config, run_experiment
+    from eval.experiment import (
+        EvalConfig,
+        close_engines,
+        load_eval_config,
+        run_experiment,
+        with_methods,
+    )
 
     config = load_eval_config(named_config("eval", "demo"))
     runs = [
@@ -148,7 +154,7 @@ def _evaluate(out: Path, gguf: Path, dialogues: int) -> dict[str, Any]:
     ]
     loaded: EvalConfig = config.model_copy(update={"runs": runs, "dialogues": dialogues})
     try:
-        return run_experiment(loaded, out / "eval")
+        return run_experiment(with_methods(loaded), out / "eval")
     finally:
         close_engines()
 

@@ -18,9 +18,9 @@ from haggle.weights.models import DEFAULT_BASE, haggle_home, locate_base
 if TYPE_CHECKING:
     from serving.engines.config import EngineConfig
 
-SHIPPED = "merchant-smollm2-135m"
-STEPWISE = "merchant-smollm2-135m-stepwise"  # the next one, to try: it sees the outcome and speaks
-MODELS = (SHIPPED, STEPWISE)
+SHIPPED = "merchant-smollm2-135m-stepwise"
+ONE_OUTPUT = "merchant-smollm2-135m"  # its forerunner, which writes decision and line at once
+MODELS = (SHIPPED, ONE_OUTPUT)
 QUANTIZATION = "Q8_0"
 
 

@@ -179,7 +179,13 @@ def evaluate(
     """Play dialogues against models and write dialogues, metrics.json and report.html; resumes."""
     if context.invoked_subcommand is not None:
         return
-    from eval.experiment import AUTO, close_engines, load_eval_config, run_experiment
+    from eval.experiment import (
+        AUTO,
+        close_engines,
+        load_eval_config,
+        run_experiment,
+        with_methods,
+    )
     from eval.usage import describe
     from serving.engines import serve_config
 
@@ -198,7 +204,7 @@ def evaluate(
     changes = {"dialogues": dialogues} if dialogues is not None else {}
     loaded = loaded.model_copy(update={"runs": runs, **changes})
     try:
-        metrics = run_experiment(loaded, out, progress=not quiet)
+        metrics = run_experiment(with_methods(loaded), out, progress=not quiet)
     finally:
         close_engines()
     print_experiment(metrics)

@@ -19,6 +19,7 @@ from serving.shipped import MODELS, shipped_adapter, with_shipped_model
 __all__ = [
     "EngineConfig",
     "load_engine",
+    "method_for",
     "open_engine",
     "patient_threads",
     "read_engine_config",
@@ -74,9 +75,15 @@ def method_of(engine: str, gguf: Path | None = None, model: str | None = None) -
     config = serve_config(engine, "--engine")
     if gguf or model:
         config = config.model_copy(update={"gguf": gguf, "method": None, "adapter": None})
+    return method_for(config if model is None else config.model_copy(update={"model": model}))
+
+
+def method_for(config: EngineConfig) -> str:
+    """The method that a config names, or else that its model was taught; the default one where
+    nothing says it."""
     if config.method:
         return config.method
-    told = _taught(config if model is None else config.model_copy(update={"model": model}))
+    told = _taught(config)
     return told if told in METHODS else DEFAULT_METHOD
 
 

@@ -20,8 +20,8 @@ from serving import engines, shipped
 from serving.engines import EngineConfig, load_engine, method_of
 from serving.shipped import (
     MODELS,
+    ONE_OUTPUT,
     SHIPPED,
-    STEPWISE,
     shipped_adapter,
     shipped_gguf,
     with_shipped_model,
@@ -141,15 +141,15 @@ def test_every_shipped_model_is_in_the_checkout_with_its_card(name):
 
 
 def test_a_model_says_how_it_answers(tmp_path: Path):
-    assert (method_of("stepwise"), method_of("llamacpp")) == ("astp-stepwise", "astp-compact")
-    assert method_of("stepwise", gguf=Path("not_there.gguf")) == "astp-compact"
-    assert method_of("transformers", model=str(shipped_adapter(STEPWISE))) == "astp-stepwise"
+    assert (method_of("llamacpp"), method_of("one_output")) == ("astp-stepwise", "astp-compact")
+    assert method_of("llamacpp", gguf=Path("not_there.gguf")) == "astp-compact"
+    assert method_of("transformers", model=str(shipped_adapter(ONE_OUTPUT))) == "astp-compact"
     path = tmp_path / "mine.gguf"
-    write_merged(shipped_adapter(STEPWISE), locate_base(gguf_first=True), path, "Q8_0")
+    write_merged(shipped_adapter(SHIPPED), locate_base(gguf_first=True), path, "Q8_0")
     assert method_of("llamacpp", gguf=path) == "astp-stepwise"
 
 
 def test_a_serve_config_may_name_another_method(tmp_path: Path):
     config = tmp_path / "mine.yaml"
-    config.write_text(f"engine: llamacpp\nmodel: {STEPWISE}\nmethod: astp\n", encoding="utf-8")
+    config.write_text(f"engine: llamacpp\nmodel: {ONE_OUTPUT}\nmethod: astp\n", encoding="utf-8")
     assert method_of(str(config)) == "astp"
