@@ -69,7 +69,7 @@ class Asker(Generic[E]):
     seed: int = 0
     last: str = ""
     cost: Cost = field(default_factory=Cost)
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=lambda: time.perf_counter())
 
     def ask(self, questions: Sequence[Question[E]], *, drawn: bool = False) -> list[str]:
         """The answers to some questions, all of them in one batch; `drawn` at the temperature of
