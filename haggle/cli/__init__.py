@@ -28,6 +28,7 @@ from haggle.cli.options import (
     Planner,
     Quiet,
 )
+from haggle.cli.planner import planner as planner_command
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.sop import sop, sop_app
@@ -67,6 +68,7 @@ app.command()(card)
 eval_app.command()(turns)
 eval_app.command()(character)
 eval_app.command()(sop)
+eval_app.command(name="planner")(planner_command)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 

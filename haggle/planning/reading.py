@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from haggle.core.codec import Choice, Field, Fields, Label, Part, Spoken, Value
+from haggle.core.codec import Choice, Either, Field, Fields, Label, Part, Spoken, Value
 from haggle.core.json_text import DecodeError, read_object
 
 STATE, ACTION, RESPONSE = "User State", "Agent Action", "Agent Response"
@@ -33,6 +33,8 @@ class Form:
             for row in self.rows
             if all(values for _, values in row)
         )
+        if len(rows) > 1 and not self.spoken:
+            return Either(tuple(Fields(row) for row in rows))
         parts: list[Part] = [*rows[0]] if len(rows) == 1 else [Choice(rows)] if rows else []
         if self.spoken:
             parts.append(Field(RESPONSE, Spoken()))
