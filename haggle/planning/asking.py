@@ -16,7 +16,7 @@ from haggle.planning.reading import Form
 
 PROMPTS = Path(__file__).parent / "prompts"
 SHORT_TOKENS = 48  # of names
-SPOKEN_TOKENS = 128  # of a line
+SPOKEN_TOKENS = 80  # of a line
 Reason = Literal["time", "engine"]
 
 

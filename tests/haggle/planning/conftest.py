@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from haggle.core.codec import matches, to_lark
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.json_text import to_json
 from haggle.planning.reading import Form
@@ -50,7 +51,9 @@ class RuledEngine:
         said = self.rule(request, dict(row))
         if form.spoken:
             said["Agent Response"] = "As you say."
-        return Generation(to_json(said), prompt_tokens=10, completion_tokens=2)
+        text = to_json(said)
+        assert to_lark(form) and matches(form, text), "a grammar of it holds the answer"
+        return Generation(text, prompt_tokens=10, completion_tokens=2)
 
 
 def first(request: GenerationRequest, names: dict[str, tuple[str, ...]]) -> dict[str, str]:
