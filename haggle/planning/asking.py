@@ -17,6 +17,7 @@ from haggle.planning.reading import Form
 PROMPTS = Path(__file__).parent / "prompts"
 SHORT_TOKENS = 48  # of names
 SPOKEN_TOKENS = 80  # of a line
+LARGEST_SEED = 2**31 - 1  # engines take 32 bits
 Reason = Literal["time", "engine"]
 
 
@@ -80,15 +81,13 @@ class Asker(Generic[E]):
         """The answers to some requests. Raises Stopped."""
         if not requests:
             return []
-        limit, begun = self.config.seconds, time.perf_counter()
-        if limit is not None and begun - self.started >= limit:
+        limit = self.config.seconds
+        if limit is not None and time.perf_counter() - self.started >= limit:
             raise Stopped("time")
         try:
             answers = self.engine.generate(requests)
         except Exception as error:  # whatever an engine dies of, the best so far is still there
             raise Stopped("engine", error) from error
-        finally:
-            self.cost.seconds += time.perf_counter() - begun
         self.cost.calls += len(requests)
         self.cost.batches += 1
         for answer in answers:
@@ -106,7 +105,7 @@ class Asker(Generic[E]):
             form if self.constrained else None,
             max_tokens=SPOKEN_TOKENS if form.spoken or not self.constrained else SHORT_TOKENS,
             temperature=self.config.temperature if drawn else self.config.once,
-            seed=self.seed,
+            seed=self.seed % LARGEST_SEED,
         )
 
     def _messages(self, question: Question[E]) -> tuple[Message, ...]:

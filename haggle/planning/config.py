@@ -16,7 +16,8 @@ class PlanConfig(Record):
     how many choose among the paths of ToT. `best_of` is how many answers best-of-k draws.
     `temperature` is that of everything drawn more than once. What is asked once has `once`: the
     paper draws it at 1 as well, and a small model is better off with its likeliest answer.
-    `seconds` is how long the search of one turn may take; None sets no limit.
+    `seconds` is how long the search of one turn may take, looked at before each batch of calls;
+    None sets no limit.
     """
 
     candidates: int = Field(3, ge=1)

@@ -35,7 +35,8 @@ class Plan:
 
     `ended` says why the search stopped: "" after its whole budget, `early` when the choice could
     not change any more, `time`, or `engine` where that failed (`trouble` says how). `found` is
-    False where nothing that the model said could be used, and the plan is the safe one.
+    False where nothing that the model said could be used, and the plan is the safe one (MCTS with
+    the procedure always finds something: the procedure's own next steps).
     """
 
     text: str

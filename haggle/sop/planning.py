@@ -18,6 +18,7 @@ from haggle.planning.problem import Brief, Choice, Position
 from haggle.planning.reading import ACTION, RESPONSE, STATE
 from haggle.sop.definition import START, USER
 from haggle.sop.domain import MAX_EXCHANGES, SOP, Action, SopOutcome, SopTurn, Talk
+from haggle.sop.evidence import read_evidence
 from haggle.sop.subpath import Nearest, nearest_subpath, steps_ahead
 from haggle.sop.task import Task
 
@@ -28,15 +29,20 @@ At = Position[Talk]
 
 @dataclass(frozen=True, slots=True)
 class SopProblem:
-    """Working through a procedure: a `haggle.planning.problem.Problem` of talks."""
+    """Working through a procedure: a `haggle.planning.problem.Problem` of talks. With `evidence` a
+    line is no user state whose evidence it lacks, as the guard has it."""
 
     sop: bool = True
+    evidence: bool = False
 
     def states(self, at: At) -> tuple[str, ...]:
         """With the procedure: the states behind its last step, and those outside it."""
-        talk = at.episode
-        if not self.sop:
-            return tuple(talk.task.user_state)
+        names = self._behind(at.episode) if self.sop else tuple(at.episode.task.user_state)
+        if not (self.evidence and at.line):
+            return names
+        return tuple(name for name in names if _shown(at, name)) or names
+
+    def _behind(self, talk: Talk) -> tuple[str, ...]:
         place = _place(talk)
         if not place.distance:
             return tuple(talk.answers())
@@ -128,7 +134,7 @@ def planning_character(
 ) -> PlanningAgent[Talk, Action, SopOutcome, SopTurn]:
     """A character with a procedure whose steps a planner chooses. Raises HaggleError for a method
     that there is not."""
-    problem = SopProblem(keeps_procedure(method))
+    problem = SopProblem(keeps_procedure(method), evidence=guard == "state")
     planner = Planner(method, problem, engine, config or PlanConfig(), guard != "off")
     return PlanningAgent(SOP, engine, guard, planner=planner, told=told)
 
@@ -136,6 +142,13 @@ def planning_character(
 def _place(talk: Talk, heard: str = "") -> Nearest:
     path = (*talk.path, USER + heard) if heard else talk.path
     return nearest_subpath(talk.task, path)
+
+
+def _shown(at: At, state: str) -> bool:
+    """Whether the line holds the evidence that a user state needs."""
+    task = at.episode.task
+    wanted = task.evidence.get(state)
+    return wanted is None or read_evidence(at.line, wanted, task.user_profile).holds
 
 
 def _told(task: Task, names: list[str]) -> tuple[tuple[str, str], ...]:

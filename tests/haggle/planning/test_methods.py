@@ -139,3 +139,13 @@ def test_a_step_that_the_graph_forbids_is_applied_without_the_procedure():
     problem = SopProblem(sop=False)
     after = problem.step(Position(Talk(GATE), "Hm.", "Other"), "Admit")
     assert after.path == ("User.Other", "Agent.Admit") and after.success
+
+
+def test_a_user_state_without_its_evidence_is_not_considered():
+    here = asked(GATE, "Agent.AskName")
+    problem = planning_character(RuledEngine(first), "state", "mcts+sop").planner.problem
+    assert "GivesName" in problem.states(Position(here, "I am Mirela Voss."))
+    assert "GivesName" not in problem.states(Position(here, "Guess who I am."))
+    assert "GivesName" in problem.states(Position(here)), "the future is not known"
+    free = planning_character(RuledEngine(first), "schema", "mcts+sop").planner.problem
+    assert "GivesName" in free.states(Position(here, "Guess who I am."))
