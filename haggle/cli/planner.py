@@ -27,8 +27,8 @@ def planner(
     guard: Guard = "state",
     gguf: Gguf = None,
     settings: Annotated[
-        Path | None,
-        typer.Option(help="YAML with candidates, depth, iterations, exploration, votes, ..."),
+        str | None,
+        typer.Option(help="A plan config (a name in configs/plan, or a file); else the paper's."),
     ] = None,
     users: Annotated[int, typer.Option(min=1, help="Simulated users of each character.")] = 8,
     trials: Annotated[int, typer.Option(min=1, help="Talks with each user, for pass^k.")] = 1,
@@ -52,7 +52,7 @@ def planner(
     (--labelled, --made).
     """
     from haggle.cli.levels import check_level, check_planner
-    from haggle.core.config import load_config
+    from haggle.core.config import load_config, named_config
     from haggle.planning.config import PlanConfig
     from haggle.sop.task import load_task
     from serving.engines import open_engine
@@ -62,7 +62,9 @@ def planner(
         raise HaggleError("--against and --trials go with simulated users", where="eval planner")
     with located("--character"):
         tasks = [load_task(name) for name in character or DEFAULT_CHARACTERS]
-    config = load_config(settings, PlanConfig) if settings else PlanConfig()
+    with located("--settings"):
+        file = named_config("plan", settings) if settings else None
+    config = load_config(file, PlanConfig) if file else PlanConfig()
     dialogues = _dialogues(labelled, made, tasks, seed)
     loaded = open_engine(engine, gguf)
     try:

@@ -189,14 +189,15 @@ def test_the_command_measures_and_compares(tmp_path):
         assert told.exit_code == 0 and "knowledge_errors" in told.output, told.output
     assert "difference in points" in told.output
     told = RUN.invoke(app, f"eval planner --method cot+sop --engine {config} --made 1 --quiet "
-                           f"--out {tmp_path / 'made'}".split())  # fmt: skip
+                           f"--settings small --out {tmp_path / 'made'}".split())  # fmt: skip
     assert told.exit_code == 0 and "acc_t" in told.output and "published" in told.output
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [("--method mtcs", "unknown planner 'mtcs'"), ("--method cot --made 1 --trials 2", "go with"),
-     ("--method cot --against nowhere", "no such run")],
+     ("--method cot --against nowhere", "no such run"),
+     ("--method cot --settings smal", "did you mean 'small'")],
 )  # fmt: skip
 def test_bad_options_are_told(options, message, tmp_path):
     config = tmp_path / "engine.yaml"
