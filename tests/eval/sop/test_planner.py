@@ -188,6 +188,9 @@ def test_the_command_measures_and_compares(tmp_path):
         )  # fmt: skip
         assert told.exit_code == 0 and "knowledge_errors" in told.output, told.output
     assert "difference in points" in told.output
+    told = RUN.invoke(app, f"eval planner --method cot+sop --engine {config} --users 1 --quiet "
+                           f"--out {tmp_path / 'one'}".split())  # fmt: skip
+    assert told.exit_code == 0 and "pass^1" in told.output, "one user has no interval"
     told = RUN.invoke(app, f"eval planner --method cot+sop --engine {config} --made 1 --quiet "
                            f"--settings small --out {tmp_path / 'made'}".split())  # fmt: skip
     assert told.exit_code == 0 and "acc_t" in told.output and "published" in told.output
