@@ -6,7 +6,7 @@ haggle eval character --character gatekeeper --engine llamacpp --guard state --o
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def run_characters(
     names = [f"{temper}-{number}" for number in range(n) for temper in TEMPERS][:n]
 
     def play(group: list[str]) -> Iterator[dict[str, Any]]:
-        return (_dialogue(name, task, agent, seed) for name in group)
+        return (dialogue(name, task, agent, seed) for name in group)
 
     records, usage = answered(
         out, identity, engine, names, play, what="dialogues", progress=progress
@@ -57,17 +57,28 @@ def run_characters(
     return metrics
 
 
-def _dialogue(name: str, task: Task, agent: Agent, seed: int) -> dict[str, Any]:
+def dialogue(
+    name: str,
+    task: Task,
+    agent: Agent,
+    seed: int,
+    *,
+    trial: int = 0,
+    told: Callable[[], dict[str, Any]] = dict,
+) -> dict[str, Any]:
+    """A dialogue with the user of that name and seed. A `trial` draws other answers of the model;
+    `told` is asked for more about every turn."""
     rng = random.Random(f"{task.task}/{seed}/{name}")
     temper = next(t for t in TEMPERS if name.startswith(t + "-"))
     user, talk = SimulatedUser(task, rng, "test", temper), Talk(task)
     turns = []
     while (line := user.speak(talk)) is not None:
         right = right_action(talk, user.state, rng, "test", line)
-        turn = agent.reply(talk, line)
+        turn = agent.reply(talk, line, seed=trial)
         turns.append(
             turn.model_dump()
             | {"truth": user.state, "right": right.act, "says": turn.says}
+            | told()
         )  # fmt: skip
     return {
         "id": name,

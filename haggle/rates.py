@@ -122,10 +122,12 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def rate_text(rate: Mapping[str, Any], missing: str = "n/a") -> str:
-    """`82.7% (75 to 89)`, `99.9% (99.7 to 100)`: a rate with its interval, or `missing` where
-    nothing was measured."""
+    """`82.7% (75 to 89)`, `99.9% (99.7 to 100)`: a rate with its interval where it has one, or
+    `missing` where nothing was measured."""
     if rate["value"] is None:
         return missing
+    if rate["low"] is None:  # a single group tells nothing of others
+        return f"{100 * rate['value']:.1f}%"
     return f"{100 * rate['value']:.1f}% ({_bound(rate['low'])} to {_bound(rate['high'])})"
 
 

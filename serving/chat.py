@@ -17,10 +17,13 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.core.turn import Turn
 from haggle.language.reading import Linker
+from haggle.planning.planner import Plan
 from haggle.sop.domain import SOP, Talk
+from haggle.sop.planning import planning_character
 from haggle.sop.task import Task
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
+from haggle.trade.planning import planning_merchant
 from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
 from haggle.trade.world import World, money
@@ -116,6 +119,7 @@ def chat(
     ask_below: float = 0.0,
     linker: Linker | None = None,
     console: Console | None = None,
+    planner: str = "",
 ) -> Session:
     """Run a conversation until the player quits (`/quit`, end of input) or the merchant ends it."""
     console = console or Console()
@@ -127,10 +131,13 @@ def chat(
         "/shop": lambda: console.print(shop_table(session.world)),
         "/confirm": lambda: confirm(session, console),
     }
+    plans: list[Plan] = []
+    agent: Agent = Merchant(engine, guard, ask_below=ask_below)
+    if planner:
+        agent = planning_merchant(engine, guard, planner, told=plans.append)
     talk(
-        Merchant(engine, guard, ask_below=ask_below), session, world.merchant.name, about,
-        console, commands,
-        lambda turn, seconds: status(turn, session, seconds),
+        agent, session, world.merchant.name, about, console, commands,
+        lambda turn, seconds: status(turn, session, seconds) + _planned(plans),
     )  # fmt: skip
     for sale in session.sales:
         bought = ", ".join(f"{n} x {world.by_id[i].item_name}" for i, n in sale.items.items())
@@ -140,19 +147,42 @@ def chat(
 
 
 def chat_by_task(
-    task: Task, engine: Engine, guard: Guard, *, console: Console | None = None
+    task: Task,
+    engine: Engine,
+    guard: Guard,
+    *,
+    console: Console | None = None,
+    planner: str = "",
 ) -> Talk:
-    """Run a conversation with a character that keeps to a procedure."""
+    """Run a conversation with a character that keeps to a procedure; a `planner` chooses its
+    steps."""
     console = console or Console()
     conversation = Talk(task)
+    plans: list[Plan] = []
     agent: Agent = Agent(SOP, engine, guard)
+    if planner:
+        agent = planning_character(engine, guard, planner, told=plans.append)
     about = f"{engine.name}, {engine.model}, guard {guard}. /quit leaves."
     console.print(Text(task.conversation_profile.agent_identity, "bold"), soft_wrap=True)
-    talk(agent, conversation, task.task, about, console, {}, _step)
+    talk(
+        agent, conversation, task.task, about, console, {},
+        lambda turn, seconds: _step(turn, seconds) + _planned(plans),
+    )  # fmt: skip
     reached = "reached" if conversation.success else "not reached"
     goal = f"goal {reached}: {task.conversation_profile.agent_goal}"
     console.print(Text(goal, "dim"), soft_wrap=True)
     return conversation
+
+
+def _planned(plans: list[Plan]) -> str:
+    """What the last plan took."""
+    if not plans:
+        return ""
+    plan = plans[-1]
+    why = f", {plan.ended}" if plan.ended else ""
+    tokens = plan.cost.prompt_tokens + plan.cost.completion_tokens
+    asked = f"{plan.cost.calls} calls in {plan.cost.batches} batches"
+    return f"  |  planned: {asked}, {tokens} tokens{why}"
 
 
 def _step(turn: Any, seconds: float) -> str:

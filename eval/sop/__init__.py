@@ -1,1 +1,1 @@
-"""SOP prediction (PCA, Task 1): planners of procedures, and how near they come."""
+"""Procedures (PCA): how well they are predicted (Task 1), and how well planners talk (Task 2)."""

@@ -17,8 +17,18 @@ from haggle.cli.export import card, export
 from haggle.cli.generate import generate
 from haggle.cli.inspect import inspect, stats
 from haggle.cli.learning import learning_curve
-from haggle.cli.levels import check_level, check_method, linker
-from haggle.cli.options import Confirmation, Embeddings, Engine, Gguf, Guard, Method, Quiet
+from haggle.cli.levels import check_level, check_method, check_planner, linker
+from haggle.cli.options import (
+    Confirmation,
+    Embeddings,
+    Engine,
+    Gguf,
+    Guard,
+    Method,
+    Planner,
+    Quiet,
+)
+from haggle.cli.planner import planner as planner_command
 from haggle.cli.preferences import preferences
 from haggle.cli.serve import serve
 from haggle.cli.sop import sop, sop_app
@@ -58,6 +68,7 @@ app.command()(card)
 eval_app.command()(turns)
 eval_app.command()(character)
 eval_app.command()(sop)
+eval_app.command(name="planner")(planner_command)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 
@@ -124,6 +135,7 @@ def chat(
     character: Annotated[
         str, typer.Option(help="merchant, a task (haggle sop list), or a task file of your own.")
     ] = "merchant",
+    planner: Planner = "",
 ) -> None:
     """Talk to a character in the terminal."""
     from haggle.trade.world_io import named_world, with_confirmation
@@ -131,7 +143,7 @@ def chat(
 
     level, spoken = check_level(guard), check_method(method, engine, gguf)
     if character != "merchant":
-        converse(character, engine, level, gguf)
+        converse(character, engine, level, gguf, check_planner(planner))
         return
     with located("--world"):
         shop = named_world(world)
@@ -140,15 +152,15 @@ def chat(
     reader = linker(embeddings)
     from serving.engines import ask_below_of, open_engine
 
-    doubt = ask_below_of(engine, gguf)
+    doubt, plans = ask_below_of(engine, gguf), check_planner(planner)
     loaded = open_engine(engine, gguf)
     try:
-        run(shop, loaded, level, method=spoken, ask_below=doubt, linker=reader)
+        run(shop, loaded, level, method=spoken, ask_below=doubt, linker=reader, planner=plans)
     finally:
         loaded.close()
 
 
-def converse(character: str, engine: str, guard: Any, gguf: Path | None) -> None:
+def converse(character: str, engine: str, guard: Any, gguf: Path | None, planner: str = "") -> None:
     """Talk to a character that keeps to a procedure."""
     from haggle.sop.task import load_task
     from serving.chat import chat_by_task
@@ -159,7 +171,7 @@ def converse(character: str, engine: str, guard: Any, gguf: Path | None) -> None
 
     loaded = open_engine(engine, gguf)
     try:
-        chat_by_task(task, loaded, guard)
+        chat_by_task(task, loaded, guard, planner=planner)
     finally:
         loaded.close()
 

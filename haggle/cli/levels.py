@@ -38,3 +38,11 @@ def check_level(guard: str) -> Any:
 
     with located("--guard"):
         return check_guard(guard)
+
+
+def check_planner(planner: str) -> str:
+    """The planner's method, when it is known; "" for none."""
+    from haggle.planning.planner import check_method as known
+
+    with located("--planner"):
+        return known(planner) if planner else ""

@@ -36,6 +36,14 @@ Embeddings = Annotated[
         help="Guess what nicknames of goods mean: off, on (needs the extra), auto (if installed).",
     ),
 ]
+Planner = Annotated[
+    str,
+    typer.Option(
+        "--planner",
+        help="What chooses the steps: cot, cot+sop, tot, tot+sop, mcts, mcts+sop, best-of-k+sop; "
+        "else one answer of the model.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
 Batch = Annotated[int, typer.Option(min=1, help="Turns at once.")]
 WeightsEngine = Annotated[

@@ -61,7 +61,7 @@ class Agent(Generic[E, A, O, T]):
     def reply_batch(self, pairs: Sequence[tuple[E, str]], *, seed: int = 0) -> list[T]:
         """Answer one line in each of several independent episodes, all of them in one engine call
         for the decisions and one for the lines still to be said."""
-        answers = self.engine.generate([self.request(e, line, seed) for e, line in pairs])
+        answers = self.decide(pairs, seed)
         moves = [
             self.act(episode, line, answer)
             for (episode, line), answer in zip(pairs, answers, strict=True)
@@ -71,6 +71,10 @@ class Agent(Generic[E, A, O, T]):
             for move, spoken in zip(silent, lines, strict=True):
                 move.say(spoken)
         return [move.settle() for move in moves]
+
+    def decide(self, pairs: Sequence[tuple[E, str]], seed: int = 0) -> list[Generation]:
+        """The model's decisions, one for each line."""
+        return self.engine.generate([self.request(e, line, seed) for e, line in pairs])
 
     def stream(self, episode: E, line: str, *, seed: int = 0) -> Generator[str | T]:
         """Answer one line: the model's text as it comes, then the finished turn.
