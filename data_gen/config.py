@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from data_gen.teachers.asking import Role
 
 MERCHANT = "merchant"
+EVERY = "all"  # the character that stands for all tasks that Haggle brings
 LEAST_TO_RECOMMEND = 2  # items a shop needs for one of them to be advised
 
 
@@ -35,7 +36,9 @@ class DataConfig(Record):
     tries tricks before it buys; `questions` the share whose player asks what goods are like;
     `slips` the share of turns that the merchant gets wrong on purpose, for the player to put right
     (not learned from). `character` is the merchant, or another one by name or task file: it has
-    simulated users of its own, and takes no other setting but numbers and seed. With a `teacher` a
+    simulated users and a corpus of its own, and takes no other setting but numbers, seed and
+    `corpus`. `all` are all tasks that Haggle brings: in `train` those of the split train, in `test`
+    the held-out ones. With a `teacher` a
     model answers, or rephrases, in place of the oracle; with a `player` a model shops.
     """
 
@@ -80,7 +83,7 @@ def override(config: DataConfig, **changes: Any) -> DataConfig:
 def check(config: DataConfig) -> None:
     """Raise HaggleError for a config that no dialogue can be made from, before anything is."""
     get_method(config.method)
-    if config.character != MERCHANT:
+    if config.character not in {MERCHANT, EVERY}:
         load_task(config.character)
     if config.train + config.test + config.corpus == 0:
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
