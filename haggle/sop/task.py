@@ -136,7 +136,7 @@ def _words(task: Task) -> Problems:
     names = [*task.agent_action, *task.user_state]
     for name in (*task.lines, *task.briefs, *task.variants):
         if name not in names:
-            yield f"lines, briefs and variants: unknown name {name!r}", nearest(name, names)
+            yield f"lines and briefs: unknown name {name!r}", nearest(name, names)
     for state, action in task.replies.items():
         for name, known in ((state, task.asides), (action, task.agent_action)):
             if name not in known:
