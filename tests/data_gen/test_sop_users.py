@@ -16,7 +16,8 @@ from data_gen.sop.users import draw_person, phrases_of
 from data_gen.sop.wording import FOLDER, People, faithful, read_as, say, voices, with_person
 from haggle.core.config import load_config
 from haggle.core.errors import HaggleError
-from haggle.dataset import _checked
+from haggle.core.storage import write_jsonl
+from haggle.dataset import iter_rows
 from haggle.sop.domain import Talk
 from haggle.sop.task import TASKS, Task, load_task
 
@@ -108,12 +109,14 @@ def test_another_person_is_recognised_by_their_own_name():
     assert not faithful(talk, "GivesName", "I am Mirela Voss.")
 
 
-def test_rows_of_all_tasks_are_apart_by_split_and_repeatable():
+def test_rows_of_all_tasks_are_apart_by_split_and_repeatable(tmp_path):
     config = DataConfig(character="all", train=12, test=12)
     rows = {split: list(SopSource(config).rows(split, range(12))) for split in SPLITS}
-    for split, tasks in (("train", LEARNT), ("test", HELD)):
+    for split in SPLITS:
+        tasks = LEARNT if split == "train" else HELD
         assert {row["world"] for row in rows[split]} == {task.task for task in tasks}
-        assert all(_checked(row, None, "here") for row in rows[split])
+        write_jsonl(tmp_path / f"{split}.jsonl", rows[split])
+        assert len(list(iter_rows(tmp_path, split))) == 12
     assert list(SopSource(config).rows("train", [7])) == [rows["train"][7]]
     assert rows["train"][0]["messages"][0]["role"] == "system"
     assert [t.task for t in tasks_of("ferryman", "train")] == ["ferryman"]
