@@ -18,7 +18,30 @@ if TYPE_CHECKING:
     from data_gen.teachers.asking import Role
 
 MERCHANT = "merchant"
+EVERY = "all"  # the character that stands for all tasks that Haggle brings
 LEAST_TO_RECOMMEND = 2  # items a shop needs for one of them to be advised
+
+
+class PlansConfig(Record):
+    """Rows for SOP prediction: a folder of task definitions, of which one fold is held out for
+    test; without a `fold` the split of the PCA paper (31 to train, 5 aside, 17 to test, of 53)."""
+
+    tasks: str
+    fold: Annotated[int, Field(ge=0)] | None = 0
+    folds: Annotated[int, Field(ge=2)] = 5
+    seed: int = 0
+
+
+class SopConfig(Record):
+    """Dialogues made in the steps of the PCA paper (4.1), by code or by the model of `engine`.
+
+    `plan` lets the engine plan the procedures as well. An answer that the checks refuse is asked
+    for again, `max_attempts` times in all; then code stands in.
+    """
+
+    engine: str = ""
+    plan: bool = False
+    max_attempts: Annotated[int, Field(ge=1, le=10)] = 3
 
 
 class DataConfig(Record):
@@ -35,7 +58,10 @@ class DataConfig(Record):
     tries tricks before it buys; `questions` the share whose player asks what goods are like;
     `slips` the share of turns that the merchant gets wrong on purpose, for the player to put right
     (not learned from). `character` is the merchant, or another one by name or task file: it has
-    simulated users of its own, and takes no other setting but numbers and seed. With a `teacher` a
+    simulated users and a corpus of its own, and takes no other setting but numbers, seed and
+    `corpus`. `all` are all tasks that Haggle brings: in `train` those of the split train, in `test`
+    the held-out ones. With `sop` its dialogues are written scene by scene, with `plans` rows are
+    procedures to predict. With a `teacher` a
     model answers, or rephrases, in place of the oracle; with a `player` a model shops.
     """
 
@@ -56,13 +82,16 @@ class DataConfig(Record):
     questions: Annotated[float, Field(ge=0, le=1)] = 0.0
     slips: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     character: str = MERCHANT
+    sop: SopConfig | None = None
+    plans: PlansConfig | None = None
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
 
     @property
     def scripted(self) -> bool:
         """Whether no model takes part, so that dialogues are made by the hundred a second."""
-        return self.teacher is None and self.player is None
+        written = self.sop is not None and bool(self.sop.engine)
+        return self.teacher is None and self.player is None and not written
 
 
 def load_data_config(path: str | Path) -> DataConfig:
@@ -80,8 +109,11 @@ def override(config: DataConfig, **changes: Any) -> DataConfig:
 def check(config: DataConfig) -> None:
     """Raise HaggleError for a config that no dialogue can be made from, before anything is."""
     get_method(config.method)
-    if config.character != MERCHANT:
+    if config.character not in {MERCHANT, EVERY}:
         load_task(config.character)
+    if config.sop is not None and config.character == MERCHANT:
+        hint = "set character: all, or the name of a task"
+        raise HaggleError("is for characters with a procedure", where="sop", hint=hint)
     if config.train + config.test + config.corpus == 0:
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
     if config.voices and not config.corpus:
@@ -110,7 +142,7 @@ def check(config: DataConfig) -> None:
 
 def engine_names(config: DataConfig) -> dict[Role, str]:
     """The serve config of each role that a model plays. Raises HaggleError where none can be."""
-    if config.scripted:
+    if config.teacher is None and config.player is None:
         return {}
     if get_method(config.method).codec.states_totals:
         raise HaggleError(

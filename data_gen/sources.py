@@ -72,15 +72,28 @@ class ScriptedSource:
 
 def open_source(config: DataConfig) -> Source:
     """The source a config names: scripted, or with a model as teacher or player."""
-    if config.character != MERCHANT:
-        from data_gen.sop.source import SopSource
-
-        return SopSource(config)
+    if config.plans is not None or config.character != MERCHANT:
+        return _procedures(config)
     if config.scripted:
         return ScriptedSource(config)
     from data_gen.teachers.source import LlmSource
 
     return LlmSource(config)
+
+
+def _procedures(config: DataConfig) -> Source:
+    """A source of rows about procedures."""
+    if config.plans is not None:
+        from data_gen.sop.plans import PlanSource
+
+        return PlanSource(config)
+    if config.sop is not None:
+        from data_gen.sop.creation import WrittenSource
+
+        return WrittenSource(config)
+    from data_gen.sop.source import SopSource
+
+    return SopSource(config)
 
 
 def make_dialogue(

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from data_gen.config import DataConfig
+from data_gen.config import MERCHANT, DataConfig
 from data_gen.corpus_io import corpus_rows, voice_files
 from data_gen.dataset.journal import Meter, journalled_rows, reported_rows
 from data_gen.language.phrasebook import SPLITS, Split
@@ -65,7 +65,7 @@ def plan(config: DataConfig) -> list[Shard]:
         size = config.shard
         parts = [(first, min(size, number - first), False) for first in range(0, number, size)]
         if config.corpus:
-            whole = len(_corpus(split, config.voices, config.method))
+            whole = len(_corpus(split, config))
             parts += [(copy, whole, True) for copy in range(config.corpus) if whole]
         shards += [
             Shard(split, index, len(parts), first, count, corpus)
@@ -100,7 +100,7 @@ class Worker:
 
     def _rows(self, shard: Shard) -> Iterator[dict[str, Any]]:
         if shard.corpus:
-            written = _corpus(shard.split, self.job.config.voices, self.job.config.method)
+            written = _corpus(shard.split, self.job.config)
             return (row | {"id": f"{row['id']}-{shard.first}"} for row in written)
         meter, journal = self._open(), unfinished(self.job.out) / shard.path(self.job.out).stem
         rows = reported_rows if self.job.config.scripted else journalled_rows
@@ -190,9 +190,18 @@ def schema() -> Any:
     )  # fmt: skip
 
 
+def _corpus(split: Split, config: DataConfig) -> tuple[dict[str, Any], ...]:
+    """The hand-written dialogues of a split with the config's character."""
+    if config.character == MERCHANT:
+        return _shops(split, config.voices, config.method)
+    from data_gen.sop.corpus import corpus_rows as talk_rows
+
+    return tuple(talk_rows(split, config.character))
+
+
 @cache
-def _corpus(split: Split, voices: tuple[str, ...], method: str) -> tuple[dict[str, Any], ...]:
-    """The corpus by a method; as compact answers where it has none by that method."""
+def _shops(split: Split, voices: tuple[str, ...], method: str) -> tuple[dict[str, Any], ...]:
+    """The corpus of shops by a method; as compact answers where it has none by that method."""
     kept = DEFAULT_METHOD if get_method(method).codec.states_totals else method
     return tuple(corpus_rows(split, voice_files(voices), kept))
 

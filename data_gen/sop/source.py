@@ -1,4 +1,4 @@
-"""Dialogues of a character with a procedure, as rows of a data set."""
+"""Dialogues of characters with a procedure, as rows of a data set."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Any
 
 from data_gen.config import DataConfig
 from data_gen.language.phrasebook import Split
-from data_gen.sop.users import SimulatedUser, draw_user, phrases_of, right_action
+from data_gen.sop.rows import tasks_of, to_row
+from data_gen.sop.users import SimulatedUser, draw_person, phrases_of, right_action
 from haggle.core.agent import complete
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
 from haggle.sop.domain import SOP, SopTurn, Talk
-from haggle.sop.task import Task, load_task
-from haggle.trade.records import SCHEMA_VERSION
-
-METHOD = "sop"
+from haggle.sop.task import Task
 
 
 class SopSource:
@@ -24,13 +21,18 @@ class SopSource:
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
-        self.task = load_task(config.character)
-        phrases_of(self.task)
+        self.tasks: dict[Split, list[Task]] = {
+            "train": tasks_of(config.character, "train"),
+            "test": tasks_of(config.character, "test"),
+        }
+        for task in (*self.tasks["train"], *self.tasks["test"]):
+            phrases_of(task)
 
     def rows(self, split: Split, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """One row a number."""
+        """One row a number; the tasks take turns."""
+        tasks = self.tasks[split]
         for index in indices:
-            yield _row(self.task, self.config.seed, split, index)
+            yield _row(tasks[index % len(tasks)], self.config.seed, split, index)
 
     def report(self) -> dict[str, Any]:
         """Nothing is rejected."""
@@ -42,40 +44,25 @@ class SopSource:
 
 def _row(task: Task, seed: int, split: Split, index: int) -> dict[str, Any]:
     rng = random.Random(f"{task.task}/{seed}/{split}/{index}")
-    user, talk = draw_user(task, rng, split), Talk(task)
-    turns = [_labels(turn) for turn in played(user, talk, rng)]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "id": f"{split}-{index}-{task.task}",
-        "seed": index,
-        "scenario": task.task,
-        "world": task.task,
-        "method": METHOD,
-        "player": f"scripted-{split}-{user.temper}",
-        "teacher": "oracle",
-        "messages": [
-            {"role": m.role, "content": m.content} for m in talk.messages(limit=None)
-        ],
-        "turns": turns,
-    }  # fmt: skip
+    user = draw_person(task, rng, split)
+    talk = Talk(user.task)
+    turns = list(played(user, talk, rng))
+    return to_row(
+        talk,
+        turns,
+        id=f"{split}-{index}-{task.task}",
+        seed=index,
+        player=f"scripted-{split}-{user.temper}",
+        teacher="oracle",
+    )
 
 
 def played(user: SimulatedUser, talk: Talk, rng: random.Random) -> Iterator[SopTurn]:
-    """The turns of a talk whose character understands everything."""
+    """The turns of a talk whose character understands everything. Every line is read for evidence
+    as in play."""
     while (line := user.speak(talk)) is not None:
-        action = right_action(talk, user.state, rng, user.split, line)
-        turn = complete(SOP, talk, line, Generation(action.text()), "written")
+        action = right_action(talk, user.state, rng, user.split, user.phrase)
+        turn = complete(SOP, talk, line, Generation(action.text()), "state")
         if turn.failed or turn.interventions:
-            raise AssertionError(f"{action}: {turn.failed or turn.interventions}")
+            raise AssertionError(f"{line!r}, {action}: {turn.failed or turn.interventions}")
         yield turn
-
-
-def _labels(turn: SopTurn) -> dict[str, Any]:
-    return {
-        "player": turn.player,
-        "act": turn.user_state,
-        "last": turn.last,
-        "state": turn.act,
-        "cart": to_json({}),
-        "npc_dialogue": turn.says,
-    }

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Literal, get_args
 
 from data_gen.language.phrasebook import Split
-from haggle.core.config import Record, load_config, merged, parse
+from data_gen.sop.wording import say, voices, with_person
+from haggle.core.config import Record, parse
 from haggle.core.errors import HaggleError
 from haggle.sop.domain import Action, Talk
 from haggle.sop.task import QUESTION, Task, Utterances
 
 Temper = Literal["cooperative", "doubtful", "uncooperative", "digressing"]
 TEMPERS: tuple[Temper, ...] = get_args(Temper)
-FOLDER = Path(__file__).parent
 MAX_TURNS = 16
 PATIENCE = 2  # times the character asks for the same thing before it gives up
+SLY = (0.0, 0.0, 0.5, 0.8)  # of unwilling lines, how many sound like evidence and are none
 
 # Of four turns, how many leave the procedure, and how many of the others are unwilling.
 _STRAY: dict[Temper, float] = {
@@ -30,10 +29,11 @@ _UNWILLING: dict[Temper, float] = {
 
 
 class Sayings(Record):
-    """Lines by user state, and by the character's action."""
+    """Lines by user state, and by the character's action. `near` sound like another state's."""
 
     user: dict[str, list[str]]
     agent: dict[str, list[str]]
+    near: dict[str, list[str]] = {}
 
 
 class Phrases(Record):
@@ -44,13 +44,11 @@ class Phrases(Record):
 
 
 def phrases_of(task: Task) -> Phrases:
-    """What simulated users of a task say, and its character: the task file's own utterances,
-    questions and lines, and over them those of a file of its name beside this module.
+    """What simulated users of a task say, and its character: all of it stands in the task file.
 
     Raises HaggleError for a user state that has no words.
     """
-    written = _written(task.task)
-    found = {split: merged(_said(task, split), written.get(split, {})) for split in get_args(Split)}
+    found = {split: _said(task, split) for split in get_args(Split)}
     for split, said in found.items():
         for state in task.user_state:
             if not said["user"].get(state):
@@ -62,12 +60,6 @@ def phrases_of(task: Task) -> Phrases:
     return parse(found, Phrases, "character")
 
 
-@cache
-def _written(task: str) -> dict[str, dict[str, dict[str, list[str]]]]:
-    path = FOLDER / f"{task}.yaml"
-    return load_config(path, Phrases).model_dump() if path.exists() else {}
-
-
 def _said(task: Task, split: Split) -> dict[str, dict[str, list[str]]]:
     """The lines of a task file, by user state and by action."""
 
@@ -77,26 +69,36 @@ def _said(task: Task, split: Split) -> dict[str, dict[str, list[str]]]:
     user = {state: of(said) for state, said in task.utterances.items()}
     if asked := [line for said in task.questions.values() for line in of(said)]:
         user[QUESTION] = user.get(QUESTION, []) + asked
-    return {"user": user, "agent": {name: [line] for name, line in task.lines.items()}}
+    agent = {name: [line, *task.variants.get(name, [])] for name, line in task.lines.items()}
+    return {"user": user, "agent": agent, "near": {k: of(v) for k, v in task.near_misses.items()}}
 
 
 @dataclass
 class SimulatedUser:
     """Somebody who walks through a procedure, willing or not. `state` is the hidden truth of the
-    line said last."""
+    line said last, `phrase` that line before it was dressed.
+
+    `voice` is one of `voices.yaml`, or "" for phrases as they are written. `sly` is the share of
+    lines of an unwilling user that sound like evidence and are none.
+    """
 
     task: Task
     rng: random.Random
     split: Split
     temper: Temper
+    voice: str = ""
+    sly: float = 0.0
     state: str = ""
+    phrase: str = ""
     said: list[str] = field(default_factory=list)
     path: list[str] = field(default_factory=list)
     lines: dict[str, list[str]] = field(init=False)
+    near: dict[str, list[str]] = field(init=False)
 
     def __post_init__(self) -> None:
         phrases = phrases_of(self.task)
-        self.lines = (phrases.train if self.split == "train" else phrases.test).user
+        own = phrases.train if self.split == "train" else phrases.test
+        self.lines, self.near = own.user, own.near
 
     def speak(self, talk: Talk) -> str | None:
         """The next line; None when the talk is over."""
@@ -105,10 +107,15 @@ class SimulatedUser:
         self.state = self._chosen(talk)
         self.path.append(self.state)
         lines = self.lines[self.state]
+        if self.sly and self.rng.random() < self.sly:
+            lines = self.near.get(self.state) or lines
         fresh = [line for line in lines if line not in self.said] or lines
         line = self.rng.choice(fresh)
         self.said.append(line)
-        return line.format_map(self.task.user_profile)
+        self.phrase = line.format_map(self.task.user_profile)
+        if not self.voice:
+            return self.phrase
+        return say(talk, self.state, self.phrase, voices(self.split)[self.voice], self.rng)
 
     def _chosen(self, talk: Talk) -> str:
         answers = talk.answers()
@@ -145,3 +152,11 @@ def right_action(talk: Talk, user: str, rng: random.Random, split: Split, line: 
 def draw_user(task: Task, rng: random.Random, split: Split) -> SimulatedUser:
     """Somebody of any temper."""
     return SimulatedUser(task, rng, split, rng.choice(TEMPERS))
+
+
+def draw_person(task: Task, rng: random.Random, split: Split) -> SimulatedUser:
+    """Somebody with a profile, a temper and a voice of their own, perhaps sly. Their `task` has
+    that profile: talk to them about it."""
+    person = with_person(task, rng, split)
+    voice = rng.choice(sorted(voices(split)))
+    return SimulatedUser(person, rng, split, rng.choice(TEMPERS), voice, rng.choice(SLY))

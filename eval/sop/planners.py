@@ -1,7 +1,8 @@
 """Planners: from a task definition without its edges to a procedure.
 
-`al` asks a model for an adjacency list, `tcot` for a description in words first (PCA, 5.2). `order`
-needs no model: it goes by the order of the vertices.
+`al` asks a model for an adjacency list, `tcot` for a description in words first, `vertex` for what
+follows each vertex, one after the other (PCA, 5.2). `order` needs no model: it goes by the order of
+the vertices.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from haggle.core.errors import HaggleError, nearest
 from haggle.core.json_text import DecodeError, read_object, to_json
 from haggle.core.text import prompts
 from haggle.sop.definition import AGENT, START, USER, Definition
+from haggle.sop.vertexwise import predict
 
-Method = Literal["al", "tcot", "order"]
+Method = Literal["al", "tcot", "vertex", "order"]
 Leading = Literal["first", "last", "each"]
 METHODS: tuple[Method, ...] = get_args(Method)
 PROMPTS = Path(__file__).parent / "prompts"
@@ -53,6 +55,8 @@ def open_planner(method: str, engine: Engine | None, constrained: bool = False) 
         return OrderPlanner()
     if engine is None:
         raise HaggleError(f"{method!r} needs a model", where="--engine", hint="name an engine")
+    if method == "vertex":
+        return VertexPlanner(engine, constrained)
     return ModelPlanner(engine, describes=method == "tcot", constrained=constrained)
 
 
@@ -181,6 +185,27 @@ class ModelPlanner:
         ).strip()
         request = GenerationRequest((Message("user", text),), form, max_tokens=max_tokens)
         return self.engine.generate([request])[0]
+
+
+@dataclass
+class VertexPlanner:
+    """A model that names the followers of each vertex; one trained on such rows (`plans` in a data
+    config) or any other. `constrained` leaves it the task's vertices alone."""
+
+    engine: Engine
+    constrained: bool = False
+
+    def fit(self, tasks: Sequence[Definition]) -> None:
+        """The adapter was trained before, on the other folds."""
+
+    def plan(self, task: Definition) -> Plan:
+        found = predict(self.engine, task, self.constrained)
+        return Plan(
+            adjacency_list=found.adjacency_list,
+            valid=found.valid,
+            completion_tokens=found.completion_tokens,
+            latency_s=found.latency_s,
+        )
 
 
 def read_adjacency(text: str, vertices: Sequence[str]) -> tuple[dict[str, list[str]], bool]:

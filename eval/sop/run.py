@@ -5,7 +5,6 @@ haggle eval sop --tasks tasks --method order --out runs/sop
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -18,24 +17,11 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.rates import clustered_mean, harmonic_of_means, share
 from haggle.sop.definition import Definition
-from haggle.sop.pca_d import read_definition
-from haggle.sop.task import load_task
+from haggle.sop.folds import in_folds, load_definitions
+
+__all__ = ["in_folds", "load_definitions", "run_plans", "score"]
 
 FOLDS = 5
-
-
-def load_definitions(folder: str | Path) -> dict[str, Definition]:
-    """The tasks of a directory by file name: public ones (JSON) and our own (YAML).
-
-    Raises HaggleError for a file that is none, and where there are none.
-    """
-    files = sorted(path for path in Path(folder).glob("*.*") if path.suffix in {".json", ".yaml"})
-    if not files:
-        raise HaggleError(
-            "holds no task (*.json, *.yaml)", where=str(folder), hint="check the path"
-        )
-    read = {".json": read_definition, ".yaml": lambda path: load_task(str(path))}
-    return {path.stem: read[path.suffix](path) for path in files}
 
 
 def run_plans(
@@ -82,13 +68,6 @@ def run_plans(
     metrics = score(records) | about
     finish(out, records, metrics)
     return metrics
-
-
-def in_folds(names: Sequence[str], folds: int, seed: int) -> list[list[str]]:
-    """Names in groups of about one size, drawn by chance."""
-    drawn = sorted(names)
-    random.Random(seed).shuffle(drawn)
-    return [sorted(drawn[fold::folds]) for fold in range(folds)]
 
 
 def score(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

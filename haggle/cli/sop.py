@@ -22,7 +22,8 @@ PlanMethod = Annotated[
     str,
     typer.Option(
         "--method",
-        help="al (adjacency list), tcot (words first), or order (no model: order of vertices).",
+        help="al (adjacency list), tcot (words first), vertex (one vertex after another), or order "
+        "(no model: order of vertices).",
     ),
 ]
 Constrained = Annotated[

@@ -28,9 +28,11 @@ class Task(Definition):
 
     `briefs` says what a name means, `lines` what the character says where code speaks for it, and
     `replies` the action that answers a user state outside the procedure. `evidence` says which
-    words of the player a user state needs. `split` holds a task out for test. `utterances` are
-    examples of what people say, by user state, and `questions` by the fact that they ask for: both
-    for simulated users.
+    words of the player a user state needs. `split` holds a task out for test. `variants` say the
+    same as `lines` in other words. For simulated users: `utterances` are examples of what people
+    say, by user state, `questions` by the fact that they ask for. `near_misses` sound like evidence
+    and are none; they stand under the state that they are. `people` are values that the user
+    profile may have instead of its own.
     """
 
     split: Literal["train", "test"] = "train"
@@ -38,8 +40,11 @@ class Task(Definition):
     lines: dict[str, str]
     replies: dict[str, str] = {}
     evidence: dict[str, Evidence] = {}
+    variants: dict[str, list[str]] = {}
     utterances: dict[str, Utterances] = {}
     questions: dict[str, Utterances] = {}
+    near_misses: dict[str, Utterances] = {}
+    people: dict[str, Utterances] = {}
 
     def fact_asked(self, line: str) -> str:
         """The fact that a question of `questions` asks for; "" for any other line."""
@@ -129,7 +134,7 @@ def check_task(task: Task, where: str) -> Task:
 
 def _words(task: Task) -> Problems:
     names = [*task.agent_action, *task.user_state]
-    for name in (*task.lines, *task.briefs):
+    for name in (*task.lines, *task.briefs, *task.variants):
         if name not in names:
             yield f"lines and briefs: unknown name {name!r}", nearest(name, names)
     for state, action in task.replies.items():
@@ -157,10 +162,16 @@ def _evidence(task: Task) -> Problems:
 
 def _utterances(task: Task) -> Problems:
     facts = task.conversation_profile.facts
-    for table, known in ((task.utterances, task.user_state), (task.questions, list(facts))):
+    tables = {
+        "utterances": (task.utterances, task.user_state),
+        "questions": (task.questions, list(facts)),
+        "near_misses": (task.near_misses, task.user_state),
+        "people": (task.people, list(task.user_profile)),
+    }
+    for title, (table, known) in tables.items():
         for name, said in table.items():
             if name not in known:
-                yield f"utterances and questions: unknown name {name!r}", nearest(name, known)
+                yield f"{title}: unknown name {name!r}", nearest(name, known)
             for line in set(said.train) & set(said.test):
                 hint = "a line stands in one split only"
                 yield f"{name}: {line!r} stands in train and in test", hint

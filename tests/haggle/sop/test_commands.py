@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from eval.characters import earned, run_characters
@@ -106,7 +107,8 @@ def test_an_unknown_character_is_an_error(command):
 def test_a_task_without_phrases_has_no_users(tmp_path):
     task = tmp_path / "mine.yaml"
     source = (Path(__file__).parents[3] / "haggle/sop/tasks/gatekeeper.yaml").read_text("utf-8")
-    task.write_text(source.replace("task: gatekeeper", "task: mine"), encoding="utf-8")
+    data = yaml.safe_load(source.replace("task: gatekeeper", "task: mine"))
+    task.write_text(yaml.safe_dump(data | {"utterances": {}}), encoding="utf-8")
     with pytest.raises(HaggleError, match="no phrases for the task 'mine'"):
         RUN.invoke(app, f"generate --character {task} --out {tmp_path / 'd'}".split(),
                    catch_exceptions=False)  # fmt: skip

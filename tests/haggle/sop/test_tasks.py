@@ -94,4 +94,5 @@ def test_a_question_is_answered_with_the_fact_it_asks_for():
     talk.last = "AskLanding"
     answer = right_action(talk, QUESTION, rng, "train", "How much is it?")
     assert answer.act == "Explain" and answer.say == "The fare is 3 silver a head."
-    assert right_action(talk, QUESTION, rng, "train", "Why?").say == task.lines["Explain"]
+    unknown = right_action(talk, QUESTION, rng, "train", "Why?").say
+    assert unknown in (task.lines["Explain"], *task.variants["Explain"])
