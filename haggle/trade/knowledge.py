@@ -50,6 +50,7 @@ class Knowledge(Record):
     topics: dict[str, Topic]
     general: list[str]
     deals: list[str]
+    prices: list[str]
     measures: list[str]
     asking: list[str]
     goods: list[str]
@@ -112,15 +113,26 @@ def _weight(hits: int) -> float:
 def asks_about_goods(line: str, reading: Reading) -> bool:
     """Whether a line asks what goods are like: not for their price, stock or availability, not for
     the total, and not about other things. `reading` is the reading of the line."""
-    line, cues = clean_utterance(line), knowledge()
-    if not ("?" in line or _says(line, cues.asking)):
+    sentences = _SENTENCE_END.split(clean_utterance(line))
+    return any(_asks_about_goods(sentence, reading) for sentence in sentences)
+
+
+def asks_for_price(line: str) -> bool:
+    """Whether a line asks what goods cost, or for less."""
+    return bool(_says(line, knowledge().prices)) and not _says(line, knowledge().measures)
+
+
+def _asks_about_goods(sentence: str, reading: Reading) -> bool:
+    cues = knowledge()
+    if not ("?" in sentence or _says(sentence, cues.asking)):
         return False
-    if _says(line, cues.deals) and not _says(line, cues.measures):
+    if _says(sentence, cues.deals) and not _says(sentence, cues.measures):
         return False
-    on_topic = any(_says(line, topic.asked) for topic in cues.topics.values())
+    on_topic = any(_says(sentence, topic.asked) for topic in cues.topics.values())
     if reading.mentions:
-        return on_topic or not reading.numbers  # "is 50 all right for the axe?" is a bid
-    return on_topic and bool(_says(line, cues.goods)) and not _says(line, cues.others)
+        general = "?" in sentence or bool(_says(sentence, cues.general))
+        return on_topic or (general and not reading.numbers)  # "is 50 all right?" is a bid
+    return on_topic and bool(_says(sentence, cues.goods)) and not _says(sentence, cues.others)
 
 
 def speaks_of_price(sentence: str, currency: str = "") -> bool:

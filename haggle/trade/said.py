@@ -17,6 +17,7 @@ from haggle.core.codec import Field, Fields, Label, Value
 from haggle.core.config import Record, load_config
 from haggle.core.json_text import read_object
 from haggle.trade import placeholders
+from haggle.trade.knowledge import asks_for_price
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
@@ -25,6 +26,7 @@ from haggle.trade.world import Manner, MerchantInfo
 LONG = 8  # words from which a line may be a trick
 _THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
 SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
+SEVERAL = ("browse", "compare", "ambiguous")  # for more than one good
 
 
 class MerchantLines(Record):
@@ -103,7 +105,7 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
     moved = session.cart != resolved.cart
     notes = {str(note.kind) for note in resolved.notes}
     if state == "SHOW_ITEMS":
-        return _shown(notes)
+        return _shown(notes, line, len(resolved.shown))
     if state == "OFFER_SELL":
         if not moved:
             return ("OFFER_unchanged",) if notes else ("OFFER_restate",)
@@ -139,12 +141,14 @@ def _talk(session: Session, line: str) -> tuple[str, ...]:
     return tuple(f"CASUAL_{name}" for name, fit in fits.items() if fit)
 
 
-def _shown(notes: set[str]) -> tuple[str, ...]:
+def _shown(notes: set[str], line: str, goods: int) -> tuple[str, ...]:
     if "told" in notes:
         return ("SHOW_told",)
     if "unknown" in notes:
         return ("SHOW_unknown",)
-    return tuple(f"SHOW_{name}" for name in SHOWN)
+    if asks_for_price(line):
+        return ("SHOW_price",)
+    return tuple(f"SHOW_{name}" for name in SHOWN if goods > 1 or name not in SEVERAL)
 
 
 def _bargained(session: Session, resolved: Resolved) -> str:

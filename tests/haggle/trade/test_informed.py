@@ -109,3 +109,9 @@ def test_who_asks_on_is_not_told_the_same_again(told):
         move.settle()
     assert said[0] == ("told", "Forged in Norwall of blue steel.")
     assert said[1:] == [("told", "A felling axe."), ("unknown", "Sharp Axe")]
+
+
+def test_a_question_beside_an_order_is_answered(visit, told):
+    line = "I need two ropes. What is the sharp axe made of?"
+    turn = visit(world=told).turn("SHOW_ITEMS", "Look.", line, show=["Sharp Axe"])
+    assert turn.says == "Look. Forged in Norwall of blue steel."
