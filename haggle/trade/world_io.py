@@ -13,7 +13,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import ValidationError
 
-from haggle.core.config import explain, named_config, read_mapping, read_text
+from haggle.core.config import explain, named_config, parse_mapping, read_mapping, read_text
 from haggle.core.errors import HaggleError, nearest
 from haggle.trade.world import Confirmation, World
 
@@ -49,18 +49,14 @@ def load_world(path: str | Path) -> World:
 def parse_world(
     text: str, form: str, where: str, given: Mapping[str, str] | None = None, named: str = ""
 ) -> World:
-    """A world from the text of a CSV or JSON file; `where` names its source in errors. Of a CSV
-    `given` stands for its headings, `named` for a name that it lacks. Raises HaggleError."""
+    """A world from the text of a `csv`, `json` or `yaml` file; `where` names its source in errors.
+    Of a CSV `given` stands for its headings, `named` for a name that it lacks.
+
+    Raises HaggleError."""
     if form == "csv":
         data, rows = _from_csv(text, where, given or {})
         return _world({"name": named} | data if named else data, rows, where)
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise HaggleError(f"not JSON: {error}", where=where) from None
-    if not isinstance(found, dict):
-        raise HaggleError("holds no object at the top", where=where)
-    return _world(found, None, where)
+    return _world(parse_mapping(text, form == "json", where), None, where)
 
 
 def _world(data: dict[str, Any], rows: list[int] | None, where: str) -> World:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from haggle.core.errors import HaggleError
-from haggle.trade.world import World
+from haggle.trade.world import World, listed_or
 from haggle.trade.world_io import parse_world, with_confirmation, world_text
 from serving.http.errors import Refused, answers
 from serving.http.records import LedgerEntry, ShopEntry, ShopView, ledger_entry, shelf_of
@@ -25,6 +25,7 @@ BODY = {
         "required": True,
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/World"}},
+            "application/yaml": {"schema": {"type": "string"}},
             "text/csv": {"schema": {"type": "string"}},
         },
     }
@@ -53,7 +54,7 @@ def shop_routes(server: Server) -> APIRouter:
     async def create(
         request: Request, name: Heading = None, merchant: Heading = None, currency: Heading = None
     ) -> ShopView:
-        """Make a shop from JSON, or from a CSV with one item a row. `name`, `merchant` and
+        """Make a shop from JSON, YAML, or a CSV with one item a row. `name`, `merchant` and
         `currency` stand for the CSV's own headings."""
         headings = {"name": name, "merchant": merchant, "currency": currency}
         world = _read(await request.body(), _kind(request), headings)
@@ -137,12 +138,11 @@ def _read(body: bytes, kind: str, headings: dict[str, str | None]) -> World:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Refused(400, f"not UTF-8 text (byte {error.start})", where="body") from None
-    if kind == "application/json":
-        return parse_world(text, "json", "body")
-    if kind == "text/csv":
-        given: dict[str, Any] = {key: value for key, value in headings.items() if value}
-        return parse_world(text, "csv", "body", given)
+    for form, media in MEDIA.items():
+        if kind == media:
+            given = {key: value for key, value in headings.items() if value}
+            return parse_world(text, form, "body", given)
     raise Refused(
         415, f"cannot read a shop from {kind or 'no content type'!r}", where="Content-Type",
-        hint="send application/json or text/csv",
+        hint=f"send {listed_or(list(MEDIA.values()))}",
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""The playground: a page on which a person talks to the characters of a server (`haggle serve --ui`).
+"""The playground: a page to talk to the characters of a server (`haggle serve --ui`).
 
-Plain HTML, CSS and ES modules over the HTTP contract. Nothing is built, nothing comes from elsewhere.
+Plain HTML, CSS and ES modules over the HTTP contract. There is no build step and no CDN.
 """
 
 from __future__ import annotations

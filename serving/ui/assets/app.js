@@ -164,7 +164,12 @@ async function loadChoices() {
   const [shops, characters] = await patient(() => Promise.all([api.shops(), api.characters()]));
   page.characters = characters;
   fill($("shop-choice"), shops.map(({ name, merchant }) => h("option", { value: name }, `${name.replaceAll("_", " ")} (${merchant})`)));
-  fill($("character"), characters.map(({ name, title }) => h("option", { value: name }, title?.split(",")[0] ? `${capital(plain(name))} (${title.split(",")[0]})` : capital(plain(name)))));
+  fill($("character"), characters.map((character) => h("option", { value: character.name }, titleOf(character))));
+}
+
+function titleOf({ name, kind: what, title }) {
+  const who = what === "sop" ? title?.split(",")[0] : "";
+  return capital(plain(name)) + (who ? ` (${who})` : "");
 }
 
 const opening = () => {

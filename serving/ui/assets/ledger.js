@@ -35,9 +35,7 @@ function showCart(visit, confirmed) {
 
 function showPurse({ purse, currency, sales }) {
   const spent = sales.reduce((sum, sale) => sum + sale.price, 0);
-  const amount = typeof purse === "object" && purse ? purse.amount ?? purse.left : purse;
-  const counted = amount !== null && amount !== undefined;
-  const pairs = [...(counted ? [["Purse", amount]] : []), ["Spent", spent]];
+  const pairs = [...(typeof purse === "number" ? [["Purse", purse]] : []), ...(spent ? [["Spent", spent]] : [])];
   fill($("purse"), pairs.map(([name, coins]) => h("div", {}, h("dt", {}, name), h("dd", {}, money(coins, currency)))));
 }
 

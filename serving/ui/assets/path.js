@@ -13,9 +13,11 @@ const LANTERN = `<svg viewBox="0 0 40 56" focusable="false"><path class="cord" d
 
 export const label = (state) => (state ? TRADE[state] ?? capital(plain(state)) : "Welcome");
 
-function ordered(states) {
+// Before the first line there is no state: that is the welcome.
+function ordered({ states, now }) {
+  const start = states.includes(now) ? [] : [now];
   const known = Object.keys(TRADE).filter((state) => states.includes(state));
-  return [...known, ...states.filter((state) => !known.includes(state))];
+  return [...start, ...known, ...states.filter((state) => !known.includes(state))];
 }
 
 function standing(state, { now, legal }, been) {
@@ -25,7 +27,7 @@ function standing(state, { now, legal }, been) {
 }
 
 export function showPath(list, procedure, been) {
-  fill(list, ordered(procedure.states).map((state) => lantern(state, procedure, been)));
+  fill(list, ordered(procedure).map((state) => lantern(state, procedure, been)));
 }
 
 function lantern(state, procedure, been) {
