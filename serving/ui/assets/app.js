@@ -75,7 +75,7 @@ function show(visit) {
 function showGoal() {
   const { title, goal } = page.characters.find(({ name }) => name === page.visit.character) ?? {};
   fill(
-    $("goal"), h("h3", {}, title ?? capital(plain(page.visit.character))), h("p", {}, goal ?? ""),
+    $("goal"), h("h3", {}, title ?? capital(plain(page.visit.character))), h("p", {}, goal ? `${capital(goal)}.` : ""),
     h("p", { class: "quiet" }, "The lanterns above are the steps of this task. A step that must come first cannot be skipped, whatever is said."),
   );
 }
@@ -84,7 +84,7 @@ function showKeeper() {
   const { visit, shop } = page;
   const character = page.characters.find(({ name }) => name === visit.character);
   const name = visit.merchant || character?.title || capital(plain(visit.character));
-  const persona = shop?.merchant?.persona ?? character?.goal ?? "";
+  const persona = shop?.merchant?.persona ?? capital(character?.goal ?? "");
   $("who").textContent = name;
   $("persona").textContent = persona;
   document.title = `${name} · Haggle`;
