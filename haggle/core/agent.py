@@ -9,7 +9,7 @@ generation, evaluation, the terminal chat and every server call this, for every 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal
 
@@ -24,6 +24,7 @@ Speech = Literal["free", "lines"]
 MAX_TOKENS = 160  # the longest compact answer
 TRIES = 2  # at a spoken line, before code says one of its own
 SPEECH_TEMPERATURE = 0.6  # many lines are right, and the likeliest words of all make none of them
+SAY = '"say":"'  # where the spoken line of an answer begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,13 @@ class Say:
     def tree(self) -> Value:
         """All lines that may be said."""
         return Fields((Field("say", Spoken()),))
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Generic[O]):
+    """What comes of the decision of a turn whose line is still to be said."""
+
+    outcome: O
 
 
 @dataclass(frozen=True)
@@ -76,18 +84,28 @@ class Agent(Generic[E, A, O, T]):
         """The model's decisions, one for each line."""
         return self.engine.generate([self.request(e, line, seed) for e, line in pairs])
 
-    def stream(self, episode: E, line: str, *, seed: int = 0) -> Generator[str | T]:
+    def stream(self, episode: E, line: str, *, seed: int = 0) -> Generator[str | Decided[O] | T]:
         """Answer one line: the model's text as it comes, then the finished turn.
 
         The pieces are unchecked text (a waiting line for people); only the finished turn counts.
+        A Decided comes before the spoken line, as soon as its decision can be applied.
         """
-        answer = yield from _pieces(self.engine.stream(self.request(episode, line, seed)))
+        asked = self.engine.stream(self.request(episode, line, seed))
+        answer = yield from _pieces(asked, lambda decision: self._foreseen(episode, line, decision))
         move = self.act(episode, line, answer)
         if move.is_silent:
+            yield Decided(move.outcome)
             move.say((yield from _pieces(self.engine.stream(self.speech_request(move, seed)))))
         while move.is_silent:
             move.say(self.engine.generate([self.speech_request(move, seed)])[0])
         yield move.settle()
+
+    def _foreseen(self, episode: E, line: str, decision: str) -> Iterator[Decided[O]]:
+        """What will come of a decision whose line is still being written."""
+        move = Move(self.domain, episode, line, self.guard, Generation(decision))
+        move.decide()
+        if move.action is not None:
+            yield Decided(move.outcome)
 
     def request(self, episode: E, line: str, seed: int = 0) -> GenerationRequest:
         """What the engine is asked for this line."""
@@ -136,11 +154,20 @@ class Agent(Generic[E, A, O, T]):
         return complete(self.domain, episode, line, answer, self.guard, unsure=unsure)
 
 
-def _pieces(answer: Iterator[str | Generation]) -> Generator[str, None, Generation]:
-    """The pieces of an answer as they come; returns the whole of it."""
+def _pieces(
+    answer: Iterator[str | Generation],
+    foresee: Callable[[str], Iterator[Decided[O]]] = lambda decision: iter(()),
+) -> Generator[str | Decided[O], None, Generation]:
+    """The pieces of an answer as they come, and before those of its line what `foresee` makes of
+    the decision; returns the whole of it."""
+    seen, decided = "", False
     for piece in answer:
         if isinstance(piece, Generation):
             return piece
+        seen += piece
+        if not decided and SAY in seen:
+            decided = True
+            yield from foresee(seen[: seen.index(SAY) + len(SAY)] + '"}')
         yield piece
     raise RuntimeError("an engine's stream ended without its Generation")
 
@@ -193,13 +220,26 @@ class Move(Generic[E, A, O, T]):
         return self.level in {"state", "written"}
 
     def act(self, unsure: bool = False) -> None:
-        """Decode the decision, hold it against the rules, apply it; or ask where it is `unsure`."""
+        """Carry the decision out, and check its line where it has one."""
+        if not self.decide(unsure):
+            return
+        domain, episode = self.domain, self.episode
+        if self.ruling.line:
+            self.outcome = domain.said_safely(episode, self.outcome, self.ruling.line)
+        elif self.level != "written" and domain.speaks_after(episode):
+            self.is_silent = True
+            return
+        self._check(self.answer.finish_reason == "length")
+
+    def decide(self, unsure: bool = False) -> bool:
+        """Decode the decision, hold it against the rules, apply it; or ask where it is `unsure`.
+        Returns whether it can be used; a safe one is in its place otherwise."""
         domain, episode = self.domain, self.episode
         try:
             self.action = action = domain.decode(episode, self.answer.text)
         except DecodeError:
             self._degrade("unreadable", "format")
-            return
+            return False
         if self._guarded:
             self.ruling = domain.rule(episode, self.line, action, self.level)
             asked = domain.unsure(episode, self.line, action) if unsure else None
@@ -209,14 +249,9 @@ class Move(Generic[E, A, O, T]):
         self.repaired = list(self.ruling.reasons)
         if self.ruling.action is None:
             self._degrade(self.ruling.reasons[-1])
-            return
+            return False
         self.outcome = domain.apply(episode, self.line, self.ruling, self.level)
-        if self.ruling.line:
-            self.outcome = domain.said_safely(episode, self.outcome, self.ruling.line)
-        elif self.level != "written" and domain.speaks_after(episode):
-            self.is_silent = True
-            return
-        self._check(self.answer.finish_reason == "length")
+        return True
 
     def _degrade(self, reason: str, check: str = "") -> None:
         self.outcome = self.domain.degraded(self.episode, reason)

@@ -51,18 +51,24 @@ def read_text(path: Path) -> str:
 
 def read_mapping(path: Path) -> dict[str, Any]:
     """The mapping in a YAML or JSON file. Raises HaggleError naming file and line."""
-    text = read_text(path)
+    return parse_mapping(read_text(path), path.suffix == ".json", str(path))
+
+
+def parse_mapping(text: str, is_json: bool, where: str) -> dict[str, Any]:
+    """The mapping in a text that is JSON, or else YAML. Raises HaggleError naming the line."""
     try:
-        data = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=_LOADER)
+        data = json.loads(text) if is_json else yaml.load(text, Loader=_LOADER)
     except json.JSONDecodeError as error:
-        raise HaggleError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
+        raise HaggleError(f"not JSON: {error.msg}", where=f"{where}:{error.lineno}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "cannot be parsed"
-        raise HaggleError(f"not YAML: {problem}", where=f"{path}{line}") from None
+        raise HaggleError(f"not YAML: {problem}", where=f"{where}{line}") from None
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of too many digits
+        raise HaggleError(f"cannot be read: {error}", where=where) from None
     if not isinstance(data, dict):
-        raise HaggleError("holds no mapping of keys to values at the top", where=str(path))
+        raise HaggleError("holds no mapping of keys to values at the top", where=where)
     return data
 
 

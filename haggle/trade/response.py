@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from haggle.core.config import Record
+from haggle.trade.world import World
 
 
 class ItemLine(Record):
@@ -47,3 +50,13 @@ class MerchantResponse(Record):
             if self.context_details
             else {}
         )
+
+
+def item_lines(world: World, cart: Mapping[str, int]) -> list[ItemLine]:
+    """The lines of a cart, or of a sale. What the shop no longer has is named by its id."""
+    found = []
+    for item_id, number in cart.items():
+        item = world.by_id.get(item_id)
+        name, price = (item.item_name, item.price) if item else (item_id, None)
+        found.append(ItemLine(item_id=item_id, item_name=name, quantity=number, price=price))
+    return found

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
 from pydantic import ValidationError
 
-from haggle.core.config import explain, named_config, read_mapping, read_text
+from haggle.core.config import explain, named_config, parse_mapping, read_mapping, read_text
 from haggle.core.errors import HaggleError, nearest
 from haggle.trade.world import Confirmation, World
 
@@ -31,21 +34,79 @@ def load_world(path: str | Path) -> World:
     manner, samples, location, time, background. Raises HaggleError naming file, field and row.
     """
     path = Path(path)
-    if path.suffix.lower() == ".csv":
-        data, rows = _from_csv(path)
-    elif path.suffix.lower() in {".yaml", ".yml", ".json"}:
-        data, rows = read_mapping(path), None
-        data.setdefault("name", path.stem)
-    else:
+    form = path.suffix.lower().lstrip(".")
+    if form not in {"csv", "json", "yaml", "yml"}:
         raise HaggleError(
             f"cannot read a world from {path.suffix or 'a file without ending'}",
             where=str(path),
             hint="use .yaml, .json or .csv",
         )
+    if form == "csv":
+        return parse_world(read_text(path), form, str(path), named=path.stem)
+    return _world({"name": path.stem} | read_mapping(path), None, str(path))
+
+
+def parse_world(
+    text: str, form: str, where: str, given: Mapping[str, str] | None = None, named: str = ""
+) -> World:
+    """A world from the text of a `csv`, `json` or `yaml` file; `where` names its source in errors.
+    Of a CSV `given` stands for its headings, `named` for a name that it lacks.
+
+    Raises HaggleError."""
+    if form == "csv":
+        data, rows = _from_csv(text, where, given or {})
+        return _world({"name": named} | data if named else data, rows, where)
+    return _world(parse_mapping(text, form == "json", where), None, where)
+
+
+def _world(data: dict[str, Any], rows: list[int] | None, where: str) -> World:
     try:
         return World.model_validate(data)
     except ValidationError as error:
-        raise explain(error, World, _where(path, data, rows, error)) from None
+        raise explain(error, World, _where(where, data, rows, error)) from None
+
+
+def world_text(world: World, form: str) -> str:
+    """A world as the text of a yaml, json or csv file that reads as the same world. A CSV leaves
+    out how the merchant haggles. Raises HaggleError for what a CSV cannot hold."""
+    data = world.model_dump(mode="json", exclude_defaults=True)
+    if form == "csv":
+        return _to_csv(world)
+    if form == "json":
+        return json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    return str(yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
+
+
+def _to_csv(world: World) -> str:
+    situation, merchant = world.situation, world.merchant
+    meta = {
+        "name": world.name, "currency": world.currency, "confirmation": world.confirmation,
+        "merchant": merchant.name, "persona": merchant.persona,
+        "samples": _joined(merchant.samples), "location": situation.location,
+        "time": situation.time, "background": situation.background,
+    }  # fmt: skip
+    out = io.StringIO()
+    for key, value in meta.items():
+        if value and (value != " ".join(value.split()) or value[-1] in ", "):
+            raise HaggleError(
+                f"{key}: a CSV cannot hold {value[:40]!r}", hint="take yaml or json instead"
+            )
+        out.write(f"# {key}: {value}\n" if value else "")
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for item in world.items:
+        cells = item.model_dump()
+        cells["facts"] = _joined(item.facts)
+        table.writerow(["" if cells[key] is None else cells[key] for key in COLUMNS])
+    return out.getvalue()
+
+
+def _joined(parts: list[str]) -> str:
+    if any(BAR in part for part in parts):
+        raise HaggleError(
+            f"a CSV cannot hold {BAR!r} in facts or samples", hint="take yaml or json instead"
+        )
+    return BAR.join(parts)
 
 
 @cache
@@ -77,11 +138,11 @@ def load_worlds(directory: str | Path) -> dict[str, World]:
     return {path.stem: load_world(path) for path in files}
 
 
-def _where(path: Path, data: dict[str, Any], rows: list[int] | None, error: ValidationError) -> str:
+def _where(path: str, data: dict[str, Any], rows: list[int] | None, error: ValidationError) -> str:
     """File, and the row or item the first problem is in."""
     location = error.errors(include_url=False)[0]["loc"]
     if len(location) < 2 or location[0] != "items" or not isinstance(location[1], int):
-        return str(path)
+        return path
     number = location[1]
     if rows is not None:
         return f"{path}:{rows[number]}"
@@ -110,9 +171,9 @@ def _item(row: dict[str, str]) -> dict[str, Any]:
     return filled
 
 
-def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
-    """World data of a CSV file, and the line number of each item."""
-    lines = read_text(path).splitlines()
+def _from_csv(text: str, where: str, given: Mapping[str, str]) -> tuple[dict[str, Any], list[int]]:
+    """World data of a CSV, and the line number of each item. `given` goes before its headings."""
+    lines = text.splitlines()
     meta: dict[str, str] = {}
     body_start = 0
     for number, line in enumerate(lines):
@@ -124,19 +185,19 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
             elif colon and key.strip().isidentifier():
                 hint = nearest(key.strip(), CSV_META)
                 raise HaggleError(
-                    f"unknown heading {key.strip()!r}", where=f"{path}:{number + 1}", hint=hint
+                    f"unknown heading {key.strip()!r}", where=f"{where}:{number + 1}", hint=hint
                 )
         elif line.strip(", "):
             body_start = number
             break
     else:
-        raise HaggleError("holds no rows", where=str(path), hint=f"columns: {', '.join(COLUMNS)}")
+        raise HaggleError("holds no rows", where=where, hint=f"columns: {', '.join(COLUMNS)}")
     reader = csv.DictReader(io.StringIO("\n".join(lines[body_start:])), strict=True)
     for column in reader.fieldnames or []:
         if column not in COLUMNS:
             raise HaggleError(
                 f"unknown column {column!r}",
-                where=f"{path}:{body_start + 1}",
+                where=f"{where}:{body_start + 1}",
                 hint=nearest(column, COLUMNS),
             )
     items, rows = [], []
@@ -146,16 +207,16 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
             if None in row or None in row.values():
                 raise HaggleError(
                     f"another number of cells than the heading's {len(reader.fieldnames or [])}",
-                    where=f"{path}:{line_number}",
+                    where=f"{where}:{line_number}",
                 )
             items.append(_item(row))
             rows.append(line_number)
     except csv.Error as error:
         raise HaggleError(
-            f"not CSV: {error}", where=f"{path}:{body_start + reader.reader.line_num}"
+            f"not CSV: {error}", where=f"{where}:{body_start + reader.reader.line_num}"
         ) from None
-    world = {
-        "name": meta.get("name", path.stem),
+    meta |= given
+    world: dict[str, Any] = {
         "merchant": {
             "name": meta.get("merchant", "Merchant"),
             "persona": meta.get("persona", "An honest shopkeeper."),
@@ -166,6 +227,5 @@ def _from_csv(path: Path) -> tuple[dict[str, Any], list[int]]:
         "situation": {k: meta[k] for k in ("location", "time", "background") if k in meta},
         "items": items,
     }
-    if "confirmation" in meta:
-        world["confirmation"] = meta["confirmation"]
+    world |= {key: meta[key] for key in ("name", "confirmation") if key in meta}
     return world, rows

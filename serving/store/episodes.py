@@ -17,10 +17,12 @@ from haggle.sop.domain import Talk
 from haggle.sop.task import Task
 from haggle.trade import session_record
 from haggle.trade.methods import Method
+from haggle.trade.response import item_lines
 from haggle.trade.session import Session, with_stock
 from haggle.trade.shared_stock import refused, sale_problem, take_notice
 from haggle.trade.world import World
 from serving.store.repository import Conflict, NotSold, Order, Row, Store
+from serving.store.shelves import Change
 
 KEPT = 256  # definitions and shops that stay in memory, read once
 
@@ -62,16 +64,23 @@ class Episodes:
         self._setting = lru_cache(KEPT)(self._read_setting)
         self._present = lru_cache(KEPT)(self._read_present)
 
-    def put_shop(self, world: World, *, shared: bool, restock: bool = False) -> int:
+    def put_shop(
+        self, world: World, *, shared: bool, restock: bool = False, change: Change = "any"
+    ) -> int:
         """Make a shop known; its id. A shared one is known by its name, and its sessions share
         what it has left; another is that of the session that is opened in it."""
         stock = {i.item_id: i.quantity for i in world.items if i.quantity is not None}
         name = world.name if shared else None
-        return self.store.put_shop(world.model_dump(mode="json"), stock, name, restock)
+        return self.store.put_shop(world.model_dump(mode="json"), stock, name, restock, change)
 
     def shop(self, shop_id: int) -> World:
         """A shop with what it has left."""
         return self._present(shop_id, *self.store.shop(shop_id))
+
+    def definition(self, shop_id: int) -> tuple[World, int]:
+        """A shop as it was defined, and its revision."""
+        definition_id, revision = self.store.shop(shop_id)
+        return self._setting("trade", definition_id), revision
 
     def visit(
         self, shop_id: int, method: Method, player_id: str | None = None
@@ -80,12 +89,16 @@ class Episodes:
         definition_id, revision = self.store.shop(shop_id)
         setting = self._setting("trade", definition_id)
         world = self._present(shop_id, definition_id, revision)
-        session = Session(world, method=method, linker=self._linker)
+        session = self.session(world, method)
         document = session_record.to_record(session, setting)
         number = self.store.open(
             "trade", definition_id, document, shop_id=shop_id, player_id=player_id
         )
         return number, session
+
+    def session(self, world: World, method: Method) -> Session:
+        """A session that is not stored."""
+        return Session(world, method=method, linker=self._linker)
 
     def talk(self, task: Task, player_id: str | None = None) -> tuple[str, Talk]:
         """Open a talk by a task; its id, and the talk."""
@@ -162,5 +175,6 @@ def _order(before: Any, after: Any) -> Order | None:
     """The sale that was made between two moments of a session."""
     if not isinstance(after, Session) or len(after.sales) == len(before.sales):
         return None
-    sale = after.sales[-1]
-    return Order(sale.review, sale.items, sale.price)
+    sale, world = after.sales[-1], before.world
+    lines = [line.model_dump(mode="json") for line in item_lines(world, sale.items)]
+    return Order(sale.review, sale.items, sale.price, lines, world.currency)

@@ -46,13 +46,15 @@ class Definition(Base):
 
 class Shop(Base):
     """A shop whose stock its sessions share. Without a name it is that of one session alone.
-    `revision` counts the changes of stock or definition."""
+    `revision` counts the changes of stock or definition, `source` is the digest of the file that
+    was read last: while that stays the same, what was edited here counts."""
 
     __tablename__ = "shops"
     id: Mapped[int] = mapped_column(ROW_ID, primary_key=True)
     name: Mapped[str | None] = mapped_column(String(80), unique=True)
     definition_id: Mapped[int] = mapped_column(ForeignKey("definitions.id"))
     revision: Mapped[int]
+    source: Mapped[str | None] = mapped_column(String(64))
 
 
 class Stock(Base):
@@ -104,7 +106,8 @@ class StoredTurn(Base):
 
 
 class StoredSale(Base):
-    """A sale. It stays when its session is forgotten. A review closes one sale only."""
+    """A sale. It stays when its session is forgotten. A review closes one sale only. `lines` are
+    the goods with their names and prices at the time; sales of older versions have none."""
 
     __tablename__ = "sales"
     __table_args__ = (UniqueConstraint("session_id", "review"),)
@@ -112,8 +115,22 @@ class StoredSale(Base):
     session_id: Mapped[str] = mapped_column(String(64))
     review: Mapped[str] = mapped_column(String(100))
     turn: Mapped[int]
-    shop_id: Mapped[int | None] = mapped_column(ForeignKey("shops.id", ondelete="SET NULL"))
+    shop_id: Mapped[int | None] = mapped_column(
+        ForeignKey("shops.id", ondelete="SET NULL"), index=True
+    )
     player_id: Mapped[str | None] = mapped_column(ForeignKey("players.id", ondelete="SET NULL"))
     items: Mapped[dict[str, int]] = mapped_column(JSON)
     price: Mapped[float] = mapped_column(Float(53))
     at: Mapped[float] = mapped_column(Float(53))
+    lines: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
+    currency: Mapped[str | None] = mapped_column(String(30))
+
+
+class StoredKey(Base):
+    """A key that lets callers in. Only its digest is kept; a revoked one stays, by its name."""
+
+    __tablename__ = "api_keys"
+    name: Mapped[str] = mapped_column(String(80), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    made_at: Mapped[float] = mapped_column(Float(53))
+    revoked_at: Mapped[float | None] = mapped_column(Float(53))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from haggle.core.errors import HaggleError
+from serving.store import shelves
 from serving.store.database import WAIT_S, StoreError, database_url, open_database, place_of, told
 from serving.store.models import (
     Definition,
@@ -26,7 +25,10 @@ from serving.store.models import (
     StoredTurn,
 )
 from serving.store.schema import prepare
+from serving.store.shelves import Change
 
+R = TypeVar("R")
+_BEGAN = time.time() - time.monotonic()
 # The statements of a turn, built once: that takes longer than to run them.
 _FIND = (
     select(
@@ -71,11 +73,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A sale to be made; `review` is the id of the review that it closes."""
+    """A sale to be made; `review` is the id of the review that it closes, `lines` are the goods as
+    the receipt has them."""
 
     review: str
     items: Mapping[str, int]
     price: float
+    lines: Sequence[Mapping[str, Any]] | None = None
+    currency: str | None = None
 
 
 class Conflict(HaggleError):
@@ -116,72 +121,85 @@ class Store:
         self.engine.dispose()
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that reads."""
         with told(self.place), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes; an error takes all of it back."""
         with told(self.place), self._writer.begin() as connection:
             yield connection
 
-    def _put(self, work: Callable[[Connection], int]) -> int:
+    def _put(self, work: Callable[[Connection], R]) -> R:
         """Do a piece of work that finds or makes a row; once more where another server made it at
         the same moment."""
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 return work(connection)
         except StoreError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
-        with self._writing() as connection:
+        with self.writing() as connection:
             return work(connection)
 
     # --- shops and players
 
     def put_shop(
         self, document: Mapping[str, Any], stock: Mapping[str, int], name: str | None = None,
-        restock: bool = False,
+        restock: bool = False, change: Change = "any",
     ) -> int:  # fmt: skip
         """Make a shop known; its id. One with a name is shared and keeps what it has left; where
         its definition has another number of an item than before, that number counts. With
-        `restock` all of them do."""
-        return self._put(lambda c: _put_shop(c, document, stock, name, restock))
+        `restock` all of them do. Raises NameTaken or NoShop as `change` says."""
+        return self._put(lambda c: shelves.put(c, document, stock, name, restock, change))
 
     def shop(self, shop_id: int) -> tuple[int, int]:
         """The definition and the revision of a shop."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = connection.execute(
                 select(Shop.definition_id, Shop.revision).where(Shop.id == shop_id)
             ).one()
             return row.definition_id, row.revision
 
+    def shops(self) -> dict[str, int]:
+        """The ids of the shops that have a name, oldest first."""
+        query = select(Shop.name, Shop.id).where(Shop.name.is_not(None)).order_by(Shop.id)
+        with self.reading() as connection:
+            return {row.name: row.id for row in connection.execute(query)}
+
+    def restock(self, shop_id: int) -> None:
+        """Fill the shelves as the shop's definition says."""
+        with self.writing() as connection:
+            shelves.fill_shelves(connection, shop_id)
+
     def stock(self, shop_id: int) -> dict[str, int]:
         """What a shop has left, by item."""
-        with self._reading() as connection:
-            return _stock(connection, shop_id)
+        with self.reading() as connection:
+            return shelves.stock_of(connection, shop_id)
 
     def put_definition(self, kind: str, document: Mapping[str, Any]) -> int:
         """Keep a definition; its id, the same for the same definition."""
-        return self._put(lambda c: _put_definition(c, kind, document))
+        return self._put(lambda c: shelves.put_definition(c, kind, document))
 
     def definition(self, definition_id: int) -> dict[str, Any]:
         """A definition that is kept."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             where = Definition.id == definition_id
             return connection.execute(select(Definition.document).where(where)).scalar_one()
 
     def put_player(self, player: str, purse: float | None = None) -> None:
         """Make a player known, or fill the purse anew; None where the game keeps the money."""
         amount = None if purse is None else round(purse * 100)
-        with self._writing() as connection:
+        with self.writing() as connection:
             known = update(Player).where(Player.id == player).values(purse=amount)
             if not connection.execute(known).rowcount:
                 connection.execute(insert(Player).values(id=player, purse=amount))
 
     def purse(self, player: str) -> float | None:
         """What a player has to spend; None where the game keeps that, or nobody has that name."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             amount = connection.scalar(select(Player.purse).where(Player.id == player))
             return None if amount is None else amount / 100
 
@@ -191,40 +209,48 @@ class Store:
         self, kind: str, definition_id: int, document: Mapping[str, Any], *,
         shop_id: int | None = None, player_id: str | None = None,
     ) -> str:  # fmt: skip
-        """Store a new session; its id."""
-        number, now = secrets.token_urlsafe(16), time.time()
-        with self._writing() as connection:
+        """Store a new session, and its player where nobody knows that one yet; its id."""
+        number = secrets.token_urlsafe(16)
+
+        def work(connection: Connection) -> str:
+            if player_id is not None:
+                known = select(Player.id).where(Player.id == player_id)
+                if connection.scalar(known) is None:
+                    connection.execute(insert(Player).values(id=player_id, purse=None))
             connection.execute(
                 insert(StoredSession).values(
                     id=number, kind=kind, definition_id=definition_id, shop_id=shop_id,
-                    player_id=player_id, version=0, document=document, opened_at=now, used_at=now,
+                    player_id=player_id, version=0, document=document, opened_at=time.time(),
+                    used_at=steady_time(),
                 )
             )  # fmt: skip
-        return number
+            return number
+
+        return self._put(work)
 
     def find(self, number: str) -> Row | None:
         """A session; None where there is none."""
         if not number.isascii() or not number.isprintable():
             return None
-        with self._reading() as connection:
+        with self.reading() as connection:
             found = connection.execute(_FIND, {"number": number}).one_or_none()
             return Row(*found) if found else None
 
     def touch(self, number: str) -> None:
         """Note that a session is in use."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             where = StoredSession.id == number
-            connection.execute(update(StoredSession).where(where).values(used_at=time.time()))
+            connection.execute(update(StoredSession).where(where).values(used_at=steady_time()))
 
     def count(self) -> int:
         """How many sessions there are."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return connection.scalar(select(func.count()).select_from(StoredSession)) or 0
 
     def forget(self, numbers: Collection[str]) -> int:
         """Delete sessions with their turns, and shops that were theirs alone; sales stay. Returns
         how many there were."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             return _forget(connection, numbers)
 
     def unused(self, before: float, beyond: int, busy: Collection[str]) -> list[str]:
@@ -233,7 +259,7 @@ class Store:
         idle = StoredSession.used_at < before
         free = StoredSession.id.not_in(busy)
         ids = select(StoredSession.id).order_by(StoredSession.used_at)
-        with self._reading() as connection:
+        with self.reading() as connection:
             found = list(connection.scalars(ids.where(idle, free)))
             left = connection.scalar(select(func.count()).select_from(StoredSession)) or 0
             more = left - len(found) - beyond
@@ -256,10 +282,10 @@ class Store:
         since, NotSold when stock or purse do not suffice.
         """
         now = time.time()
-        with self._writing() as connection:
+        with self.writing() as connection:
             moved = {
                 "number": row.id, "before": row.version, "after": row.version + 1,
-                "episode": document, "now": now,
+                "episode": document, "now": steady_time(),
             }  # fmt: skip
             if not connection.execute(_MOVE, moved).rowcount:
                 raise Conflict(
@@ -276,16 +302,24 @@ class Store:
         """The records of a session's turns, first one first."""
         where = StoredTurn.session_id == number
         query = select(StoredTurn.record).where(where).order_by(StoredTurn.number)
-        with self._reading() as connection:
+        with self.reading() as connection:
             return list(connection.scalars(query))
 
-    def sales(self, shop_id: int | None = None) -> list[StoredSale]:
-        """The sales of a shop, or all, first one first."""
+    def sales(self, shop_id: int | None = None, session_id: str | None = None) -> list[StoredSale]:
+        """The sales of a shop, of a session, or all, first one first."""
         query = select(StoredSale).order_by(StoredSale.id)
         if shop_id is not None:
             query = query.where(StoredSale.shop_id == shop_id)
-        with self._reading() as connection:
+        if session_id is not None:
+            query = query.where(StoredSale.session_id == session_id)
+        with self.reading() as connection:
             return [StoredSale(**row._mapping) for row in connection.execute(query)]
+
+
+def steady_time() -> float:
+    """The time as the clock said it when this process began, and what has passed since: a clock
+    that is set anew makes no session look unused."""
+    return _BEGAN + time.monotonic()
 
 
 def _sell(connection: Connection, row: Row, order: Order, now: float) -> None:
@@ -294,7 +328,7 @@ def _sell(connection: Connection, row: Row, order: Order, now: float) -> None:
     sale = {
         "session_id": row.id, "review": order.review, "turn": row.version + 1,
         "shop_id": row.shop_id, "player_id": row.player_id, "items": dict(order.items),
-        "price": order.price, "at": now,
+        "price": order.price, "at": now, "lines": order.lines, "currency": order.currency,
     }  # fmt: skip
     try:
         connection.execute(_SALE, sale)
@@ -313,62 +347,6 @@ def _sell(connection: Connection, row: Row, order: Order, now: float) -> None:
         paid = update(Player).where(Player.id == row.player_id, able)
         if not connection.execute(paid.values(purse=Player.purse - due)).rowcount:
             raise NotSold("purse")
-
-
-def _put_shop(
-    connection: Connection, document: Mapping[str, Any], stock: Mapping[str, int],
-    name: str | None, restock: bool,
-) -> int:  # fmt: skip
-    definition_id = _put_definition(connection, "trade", document)
-    wanted = select(Shop.id, Shop.definition_id).where(Shop.name == name).with_for_update()
-    known = connection.execute(wanted).one_or_none() if name is not None else None
-    if known is None:
-        new = insert(Shop).values(name=name, definition_id=definition_id, revision=0)
-        shop_id = connection.execute(new.returning(Shop.id)).scalar_one()
-        _fill(connection, shop_id, stock)
-        return shop_id
-    if known.definition_id == definition_id and not restock:
-        return known.id
-    before = {} if restock else _defined_stock(connection, known.definition_id)
-    left = _stock(connection, known.id)
-    now = {
-        i: left[i] if i in left and before.get(i) == number else number
-        for i, number in stock.items()
-    }
-    connection.execute(delete(Stock).where(Stock.shop_id == known.id))
-    _fill(connection, known.id, now)
-    connection.execute(
-        update(Shop)
-        .where(Shop.id == known.id)
-        .values(definition_id=definition_id, revision=Shop.revision + 1)
-    )
-    return known.id
-
-
-def _fill(connection: Connection, shop_id: int, stock: Mapping[str, int]) -> None:
-    rows = [{"shop_id": shop_id, "item_id": i, "quantity": n} for i, n in stock.items()]
-    connection.execute(insert(Stock), rows)
-
-
-def _stock(connection: Connection, shop_id: int) -> dict[str, int]:
-    query = select(Stock.item_id, Stock.quantity).where(Stock.shop_id == shop_id)
-    return {row.item_id: row.quantity for row in connection.execute(query)}
-
-
-def _defined_stock(connection: Connection, definition_id: int) -> dict[str, int]:
-    where = Definition.id == definition_id
-    document = connection.execute(select(Definition.document).where(where)).scalar_one()
-    return {item["item_id"]: item["quantity"] for item in document["items"]}
-
-
-def _put_definition(connection: Connection, kind: str, document: Mapping[str, Any]) -> int:
-    text = json.dumps(document, sort_keys=True)
-    digest = sha256(f"{kind}\0{text}".encode()).hexdigest()
-    found = connection.scalar(select(Definition.id).where(Definition.digest == digest))
-    if found is not None:
-        return found
-    new = insert(Definition).values(digest=digest, kind=kind, document=document)
-    return connection.execute(new.returning(Definition.id)).scalar_one()
 
 
 def _forget(connection: Connection, numbers: Collection[str]) -> int:

@@ -104,7 +104,8 @@ def test_any_engine_plays_it():
     talk = Talk(TASK)
     assert agent.reply(talk, "hi").says == "Halt!"
     *pieces, turn = agent.stream(talk, "Mirela")
-    assert "".join(map(str, pieces)) == answers[1] and getattr(turn, "act", "") == "AskPass"
+    said = [piece for piece in pieces if isinstance(piece, str)]
+    assert "".join(said) == answers[1] and getattr(turn, "act", "") == "AskPass"
     system = agent.request(talk, "x").messages[0].content
     assert "Odo" in system and "AskName, AskPass, AskErrand, Admit" in system
 

@@ -10,6 +10,7 @@ import pytest
 
 from data_gen.config import DataConfig
 from data_gen.sources import make_dialogue, to_row
+from haggle.core.agent import Decided
 from haggle.core.engine import Generation
 from haggle.core.text import is_outcome
 from haggle.dataset import decisions, whole_answers
@@ -125,7 +126,10 @@ def test_lines_of_several_talks_are_asked_for_together(stall):
 def test_the_line_streams_behind_the_decision(stall):
     merchant, session = talk(stall, ORDER, SAID)
     *pieces, turn = merchant.stream(session, "nine axes")
-    assert "".join(pieces) == ORDER + SAID and turn.cart == {"axe": 3}
+    assert "".join(p for p in pieces if isinstance(p, str)) == ORDER + SAID
+    assert turn.cart == {"axe": 3}
+    decided = next(n for n, p in enumerate(pieces) if isinstance(p, Decided))
+    assert pieces[decided].outcome.cart == {"axe": 3} and "".join(pieces[:decided]) == ORDER
 
 
 def test_a_raw_turn_can_be_played_again(stall):

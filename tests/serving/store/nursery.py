@@ -19,7 +19,7 @@ from haggle.trade.world_io import load_world, named_world
 from serving.engines import EngineConfig
 from serving.engines.config import ScriptedOptions
 from serving.engines.scripted import ScriptedEngine
-from serving.http_api import make_app
+from serving.http.app import make_app
 from serving.store.database import MEMORY
 from serving.store.repository import Store
 

@@ -31,11 +31,11 @@ def prepared(database: str) -> Store:
 
 
 def opened(client: httpx.Client) -> str:
-    return str(client.post("/sessions", json={}).json()["session"])
+    return str(client.post("/v1/sessions", json={}).json()["session"])
 
 
 def say(client: httpx.Client, session: str, text: str) -> dict[str, Any]:
-    answer = client.post(f"/sessions/{session}/turns", json={"text": text})
+    answer = client.post(f"/v1/sessions/{session}/turns", json={"text": text})
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
@@ -43,7 +43,7 @@ def say(client: httpx.Client, session: str, text: str) -> dict[str, Any]:
 def shop_on(client: httpx.Client, session: str, heard: list[dict[str, Any]]) -> None:
     """Order, agree and buy until the server dies; what it answered goes to `heard`."""
     try:
-        visit = client.get(f"/sessions/{session}").json()
+        visit = client.get(f"/v1/sessions/{session}").json()
         state = "FINAL_CHECK" if visit["review"] else "OFFER_SELL" if visit["cart"] else ""
         while True:
             answer = say(client, session, LINES[state])
@@ -92,7 +92,7 @@ def test_a_killed_server_loses_no_turn_and_doubles_no_sale(
             threading.Thread(target=shop_on, args=(server.client, number, answers))
             for number, answers in heard.items()
         ]
-        server.client.get("/health")  # it has begun to answer
+        server.client.get("/healthz")  # it has begun to answer
         timer = threading.Timer(draw.uniform(0.1, 1.5), server.kill)
         for thread in (*players, timer):
             thread.start()
@@ -130,7 +130,7 @@ def test_a_crash_amid_a_sale_leaves_all_of_it_or_nothing(
     assert len(store.turns(session)) == len(heard) + sales
     check_books(store, stall, {session: heard})
     last = nursery(database, shop_file)
-    assert last.client.get(f"/sessions/{session}").status_code == 200
+    assert last.client.get(f"/v1/sessions/{session}").status_code == 200
     say(last.client, session, "yes")
     assert len(store.sales()) == 1
     last.kill()

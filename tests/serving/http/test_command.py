@@ -64,7 +64,7 @@ def command_serves(port: int, *options: str) -> Iterator[tuple[subprocess.Popen,
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
                 while True:
                     try:
-                        client.get("/health").raise_for_status()
+                        client.get("/healthz").raise_for_status()
                         break
                     except httpx.ConnectError:
                         time.sleep(0.1)
@@ -77,9 +77,9 @@ def command_serves(port: int, *options: str) -> Iterator[tuple[subprocess.Popen,
 @pytest.mark.slow
 def test_the_shipped_model_serves_as_a_user_starts_it(free_port: Callable[[], int], tmp_path: Path):
     with command_serves(free_port(), "--database", str(tmp_path / "s.sqlite3")) as (_, client):
-        session = client.post("/sessions", json={}).json()["session"]
+        session = client.post("/v1/sessions", json={}).json()["session"]
         line = {"text": "two sturdy ropes please"}
-        answer = client.post(f"/sessions/{session}/turns", json=line).json()
+        answer = client.post(f"/v1/sessions/{session}/turns", json=line).json()
         assert answer["state"] == "OFFER_SELL"
         assert [line["quantity"] for line in answer["cart"]] == [2]
 
@@ -95,17 +95,17 @@ def test_after_a_kill_a_session_goes_on_where_it_was(free_port: Callable[[], int
         config = {"engine": "scripted", "scripted": {"answers": said}}
         write_json(tmp_path / f"{name}.json", config)
     with command_serves(free_port(), *options, str(tmp_path / "first.json")) as (server, client):
-        session = client.post("/sessions", json={}).json()["session"]
+        session = client.post("/v1/sessions", json={}).json()["session"]
         for text in ("two ropes", "deal"):
-            client.post(f"/sessions/{session}/turns", json={"text": text}).raise_for_status()
-        before = client.get(f"/sessions/{session}").json()
+            client.post(f"/v1/sessions/{session}/turns", json={"text": text}).raise_for_status()
+        before = client.get(f"/v1/sessions/{session}").json()
         server.kill()
     with command_serves(free_port(), *options, str(tmp_path / "second.json")) as (_, client):
-        assert client.get(f"/sessions/{session}").json() == before and before["review"]
-        sold = client.post(f"/sessions/{session}/turns", json={"text": "yes"}).json()
+        assert client.get(f"/v1/sessions/{session}").json() == before and before["review"]
+        sold = client.post(f"/v1/sessions/{session}/turns", json={"text": "yes"}).json()
         assert sold["sale"]["items"][0]["quantity"] == 2
-        shelf = client.get("/worlds").json()["frontier_shop"]
-        assert shelf == client.get(f"/sessions/{session}").json()["shelf"] != before["shelf"]
+        shelf = client.get("/v1/shops/frontier_shop").json()["shelf"]
+        assert shelf == client.get(f"/v1/sessions/{session}").json()["shelf"] != before["shelf"]
 
 
 @pytest.fixture

@@ -1,0 +1,3 @@
+@tool
+extends EditorPlugin
+# Nothing to set up: the class Haggle can be used anywhere.

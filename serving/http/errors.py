@@ -1,0 +1,154 @@
+"""Errors over HTTP: what was wrong, where, what to do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from haggle.core.config import Record
+from haggle.core.errors import HaggleError
+from haggle.core.storage import writable
+from serving.store.database import StoreError
+from serving.store.repository import Conflict
+
+_LOG = logging.getLogger(__name__)
+
+
+class Refused(HaggleError):
+    """A request that cannot be carried out; `code` is the HTTP status.
+
+    `retry_after` is after how many seconds it may succeed, `position` the place in the queue that
+    was asked for and not given.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        where: str = "",
+        hint: str = "",
+        *,
+        retry_after: float | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.code = int(code)
+        self.retry_after = retry_after
+        self.position = position
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of its answer."""
+        if self.code == HTTPStatus.UNAUTHORIZED:
+            return {"WWW-Authenticate": "Bearer"}
+        return (
+            {}
+            if self.retry_after is None
+            else {"Retry-After": str(max(1, round(self.retry_after)))}
+        )
+
+
+class Told(Record):
+    """What was wrong, where, what to do."""
+
+    message: str
+    where: str = ""
+    hint: str = ""
+
+
+class Problem(Record):
+    """An error as JSON. `position` is the place in a queue that is full."""
+
+    error: Told
+    position: int | None = None
+
+
+def problem_of(error: HaggleError) -> dict[str, str]:
+    """An error in words: what was wrong, where, what to do."""
+    told = {"message": error.message, "where": error.where, "hint": error.hint}
+    return {key: writable(value) for key, value in told.items() if value}
+
+
+def _body(error: HaggleError) -> dict[str, Any]:
+    position = error.position if isinstance(error, Refused) else None
+    place = {} if position is None else {"position": position}
+    return {"error": problem_of(error), **place}
+
+
+def event_of(error: HaggleError) -> dict[str, Any]:
+    """An error as the last event of a stream tells it, with its status."""
+    body = _body(error)
+    return {**body.pop("error"), **body, "status": code_of(error)}
+
+
+def code_of(error: HaggleError) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, Conflict):
+        return HTTPStatus.CONFLICT
+    return (
+        HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, StoreError) else HTTPStatus.BAD_REQUEST
+    )
+
+
+@contextmanager
+def turn_errors() -> Iterator[None]:
+    """Tell what breaks a turn off as a Refused: what engine or database cannot do is a 503."""
+    try:
+        yield
+    except Refused:
+        raise
+    except HaggleError as error:
+        conflict = isinstance(error, Conflict)
+        code = HTTPStatus.CONFLICT if conflict else HTTPStatus.SERVICE_UNAVAILABLE
+        raise Refused(code, error.message, error.where, error.hint) from error
+    except Exception as error:
+        _LOG.exception("a turn broke off")
+        raise Refused(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "the server failed",
+            hint="its log says why; the session is as it was",
+        ) from error
+
+
+def _told(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HaggleError)
+    headers = error.headers if isinstance(error, Refused) else None
+    return JSONResponse(_body(error), status_code=code_of(error), headers=headers)
+
+
+def _told_by_the_framework(request: Request, error: Exception) -> JSONResponse:
+    """An unknown route or method, in the same form."""
+    assert isinstance(error, HTTPException)
+    problem = HaggleError(str(error.detail), where=request.url.path, hint="see /docs")
+    return JSONResponse(_body(problem), error.status_code, headers=error.headers)
+
+
+def _told_unreadable(request: Request, error: Exception) -> JSONResponse:
+    """A body that is not what it should be, in the same form."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
+    problem = HaggleError(first["msg"], where=where, hint="see /docs")
+    return JSONResponse(_body(problem), HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+def tell_errors(app: FastAPI) -> None:
+    """Give all errors of an application one form."""
+    app.add_exception_handler(HaggleError, _told)
+    app.add_exception_handler(RequestValidationError, _told_unreadable)
+    app.add_exception_handler(HTTPException, _told_by_the_framework)
+
+
+def answers(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The errors that a route may answer with, for the documentation."""
+    return {code: {"model": Problem} for code in codes}

@@ -1,0 +1,202 @@
+"""A turn under way: it waits for its place, runs in a thread, and tells what happens as events.
+
+Nothing waits for a caller: events are kept until they are read, and a caller who leaves gives the
+place up, or stops the model where it answers already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+from haggle.core.agent import Decided
+from haggle.core.codec import to_gbnf
+from haggle.core.config import Record
+from haggle.core.errors import HaggleError
+from haggle.core.turn import Turn
+from haggle.sop.domain import Talk
+from serving.chat import spoken_turn
+from serving.http.errors import Refused, turn_errors
+from serving.http.queue import Ticket
+from serving.http.records import MERCHANT, Answer, Decision, Explanation, answer_of, decision_of
+from serving.http.server import Server
+
+Left = Callable[[], bool]  # whether the caller has left
+Work = Callable[[Left], Iterator[Any]]  # what a turn does, as events
+BEAT_S = 15.0  # how often a caller who waits is told that the server is there
+
+
+class Words(Record):
+    """A piece of the line."""
+
+    text: str
+
+
+class ClientLeft(Exception):
+    """The caller is gone; the turn was not made."""
+
+
+class TurnUnderWay:
+    """A turn that has a place in the queue. `leave` must be called in the end."""
+
+    def __init__(self, server: Server, ticket: Ticket, work: Work) -> None:
+        self._server, self._ticket, self._work = server, ticket, work
+        self._events: asyncio.Queue[Any] = asyncio.Queue()
+        self._left = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._run())
+        server.under_way.add(self._task)
+        self._task.add_done_callback(server.under_way.discard)
+
+    async def _run(self) -> None:
+        try:
+            await self._ticket.turn()
+            await self._loop.run_in_executor(self._server.threads, self._make)
+        except Refused as error:
+            self._events.put_nowait(error)
+        finally:
+            self._ticket.leave()
+            self._events.put_nowait(None)
+
+    def _make(self) -> None:
+        """Make the turn, in a thread."""
+        metrics = self._server.metrics
+        try:
+            with turn_errors(), closing(self._work(self._left.is_set)) as made:  # type: ignore[type-var]
+                for event in made:
+                    if self._left.is_set():
+                        break
+                    self._tell(event)
+        except Refused as error:
+            metrics.failed(error.code)
+            self._tell(error)
+        if self._left.is_set():
+            metrics.left()
+
+    def _tell(self, event: Any) -> None:
+        self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    async def events(self) -> AsyncIterator[Any]:
+        """What happens: a Decision, Words, an Answer; None now and then while there is nothing.
+        Raises Refused where the turn breaks off."""
+        while True:
+            try:
+                event = await asyncio.wait_for(self._events.get(), BEAT_S)
+            except TimeoutError:
+                yield None
+                continue
+            if event is None:
+                return
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    async def last(self, gone: Awaitable[Any]) -> Any:
+        """The last event; `gone` returns when the caller leaves. Raises Refused where the turn
+        breaks off, ClientLeft."""
+        waiting = asyncio.ensure_future(self._last())
+        leaving = asyncio.ensure_future(gone)
+        try:
+            await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise ClientLeft
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            leaving.cancel()
+            self.leave()
+
+    async def _last(self) -> Any:
+        found = None
+        async for event in self.events():
+            found = event if event is not None else found
+        return found
+
+    def leave(self) -> None:
+        """The caller has all, or is gone: give up a place that is waited for, stop the model."""
+        self._left.set()
+        if self._ticket.began is None:
+            self._task.cancel()
+            self._ticket.leave()  # a task that has not begun is cancelled without a word
+
+
+def said(server: Server, number: str, text: str, explain: bool) -> Work:
+    """A line said in a session, and its answer. What is streamed may be worded otherwise by the
+    Answer, which counts."""
+
+    def work(left: Left) -> Iterator[Record]:
+        started = time.monotonic()
+        held = server.sessions.begin(number)
+        agent = server.agent(held.episode)
+        asked = agent.request(held.episode, text) if explain else None
+        decided = told = False
+        turn: Turn | None = None
+        with closing(spoken_turn(agent, held.episode, text)) as spoken:
+            for piece in spoken:
+                if isinstance(piece, Decided):
+                    decided = True
+                    yield decision_of(held.before, piece.outcome)
+                elif isinstance(piece, Turn):
+                    turn = piece
+                else:
+                    told = True
+                    yield Words(text=piece)
+        if left() or turn is None:
+            return
+        episode, turn = server.episodes.settle(held, turn)
+        explained = explanation(asked, turn) if asked else None
+        answer = answer_of(held.before, episode, turn, time.monotonic() - started, explained)
+        count(server, episode, turn, answer)
+        if not decided:
+            yield decision(answer)
+        if not told:
+            yield Words(text=answer.say)
+        yield answer
+
+    return work
+
+
+def decision(answer: Answer) -> Decision:
+    """What an answer decided."""
+    return Decision(last=answer.last, state=answer.state, cart=answer.cart, price=answer.price)
+
+
+def count(server: Server, episode: Any, turn: Turn, answer: Answer) -> None:
+    """Count a turn that was stored."""
+    if isinstance(episode, Talk):
+        server.metrics.turn(episode.task.task, turn, answer.seconds, None)
+        return
+    shop = episode.world.name if answer.sale else None
+    server.metrics.turn(MERCHANT, turn, answer.seconds, shop)
+
+
+def explanation(asked: Any, turn: Turn) -> Explanation:
+    """How a turn came about."""
+    return Explanation(
+        prompt=[{"role": message.role, "content": message.content} for message in asked.messages],
+        grammar=to_gbnf(asked.constraint) if asked.constraint else "",
+        raw=turn.raw.split("\n") if turn.raw else [],
+        checks=turn.proposed_failed,
+        interventions=turn.interventions,
+    )
+
+
+def confirmed(server: Server, number: str, review: str) -> Answer:
+    """Close the sale of the review on the table. Raises Refused (409) where there is none such."""
+    started = time.monotonic()
+    with turn_errors():
+        held = server.sessions.begin(number)
+        if isinstance(held.episode, Talk):
+            raise Refused(409, "this character sells nothing", where=number)
+        try:
+            made = held.episode.confirm(review)
+        except HaggleError as error:
+            raise Refused(409, error.message, error.where, error.hint) from error
+        episode, turn = server.episodes.settle(held, made)
+        answer = answer_of(held.before, episode, turn, time.monotonic() - started)
+        count(server, episode, turn, answer)
+        return answer

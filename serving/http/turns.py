@@ -1,0 +1,101 @@
+"""Routes of a turn: a line said (whole, or as server-sent events), a sale confirmed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from serving.http.errors import Refused, answers, event_of
+from serving.http.records import Answer, Confirmation, Decision, Line
+from serving.http.running import ClientLeft, TurnUnderWay, Words, confirmed, said
+from serving.http.server import Server
+
+EVENTS = {Words: "text", Answer: "done", Decision: "state"}
+NOBODY_READS = 499  # the status of an answer to a caller who has left
+
+
+def kind_of(event: BaseModel) -> str:
+    """The name of an event."""
+    return EVENTS[type(event)]
+
+
+def turn_routes(server: Server) -> APIRouter:
+    """Say a line, close the sale of a review."""
+    routes = APIRouter(tags=["turns"], responses=answers(404, 409, 422, 429, 500, 503))
+
+    @routes.post(
+        "/sessions/{number}/turns",
+        response_model=Answer,
+        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    )
+    async def say(number: str, line: Line, request: Request) -> Any:
+        """Say a line. With `stream` server-sent events come: `state` as soon as it is decided what
+        the line comes to, `text` pieces, then `done` with the whole answer, or `error`."""
+        await run_in_threadpool(server.sessions.begin, number)  # told as a status, not in a stream
+        turn = begin(server, number, line)
+        if line.stream:
+            return EventStream(turn, sse(turn))
+        try:
+            return await turn.last(left(request))
+        except ClientLeft:
+            return Response(status_code=NOBODY_READS)
+
+    @routes.post("/sessions/{number}/confirm")
+    async def confirm(number: str, confirmation: Confirmation) -> Answer:
+        """Close the sale of the review on the table, whatever was said; 409 for another id."""
+        ticket = server.queue.hold(number)
+        try:
+            return await run_in_threadpool(confirmed, server, number, confirmation.review)
+        finally:
+            ticket.leave()
+
+    return routes
+
+
+def begin(server: Server, number: str, line: Line) -> TurnUnderWay:
+    """A turn with a place in the queue. Raises Refused."""
+    try:
+        ticket = server.queue.join(number)
+    except Refused as error:
+        server.metrics.failed(error.code)
+        raise
+    return TurnUnderWay(server, ticket, said(server, number, line.text, line.explain))
+
+
+async def left(request: Request) -> None:
+    """Returns when the caller has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events of a turn, which is left however the response ends."""
+
+    def __init__(self, turn: TurnUnderWay, source: AsyncIterator[str]) -> None:
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(source, media_type="text/event-stream", headers=headers)
+        self._turn = turn
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._turn.leave()
+
+
+async def sse(turn: TurnUnderWay) -> AsyncIterator[str]:
+    """The events of a turn as server-sent events; a comment where there is nothing for long."""
+    try:
+        async for event in turn.events():
+            if event is None:
+                yield ": waiting\n\n"
+            else:
+                yield f"event: {kind_of(event)}\ndata: {event.model_dump_json()}\n\n"
+    except Refused as error:
+        yield f"event: error\ndata: {json.dumps(event_of(error))}\n\n"

@@ -1,0 +1,183 @@
+"""The clients in other languages buy from a real server. What cannot run here is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from haggle.core.config import ROOT
+from haggle.core.errors import HaggleError
+from haggle.trade.world_io import named_world
+from serving.engines.config import EngineConfig
+from serving.engines.scripted import ScriptedEngine
+from serving.http.app import make_app
+from serving.openapi import schema
+from serving.ui.screenshots import served
+
+CLIENTS = ROOT / "clients"
+UNITY = CLIENTS / "unity"
+SOURCES = [*sorted(UNITY.glob("*.cs")), UNITY / "Examples" / "Buy.cs"]
+JSON_NET = Path("/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll")
+ANSWERS = [
+    '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__ for __PRICE__ __CURRENCY__."}',
+    '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"So __CART__ for __PRICE__ __CURRENCY__, yes?"}',
+    '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}',
+]
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A server whose engine offers, reviews and sells, over and over."""
+    config = EngineConfig.model_validate(
+        {"engine": "scripted", "scripted": {"answers": ANSWERS, "again": True}}
+    )
+    shop = named_world("frontier_shop")
+    with served(make_app(ScriptedEngine(config), {shop.name: shop}, "state")) as url:
+        yield url
+
+
+def ran(*words: str, folder: Path = CLIENTS, **variables: str) -> str:
+    """What a program prints; it must succeed."""
+    done = subprocess.run(
+        words, cwd=folder, env=os.environ | variables, capture_output=True, text=True,
+        encoding="utf-8", timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def program(*names: str) -> str:
+    """The first of these programs that is installed; the test is skipped without one."""
+    path = next((path for name in names if (path := shutil.which(name))), None)
+    if path is None:
+        pytest.skip(f"not installed: {' or '.join(names)}")
+    return path
+
+
+def bought(printed: str) -> bool:
+    """Whether an example bought two ropes, and went through the states of a sale."""
+    states = ("OFFER_SELL", "FINAL_CHECK", "COMMIT_SALE")
+    assert all(f"-> {state}" in printed for state in states), printed
+    return "180" in printed
+
+
+def test_the_openapi_file_is_the_servers_own() -> None:
+    kept = json.loads((CLIENTS / "openapi.json").read_text(encoding="utf-8"))
+    made = json.loads(json.dumps(schema()))
+    hint = "python -m serving.openapi --out clients/openapi.json, then npm run types"
+    assert kept["components"] == made["components"], hint
+    assert kept["paths"] == made["paths"], hint
+
+
+def test_the_types_have_every_schema_of_the_openapi_file() -> None:
+    types = (CLIENTS / "typescript/src/schema.d.ts").read_text(encoding="utf-8")
+    kept = json.loads((CLIENTS / "openapi.json").read_text(encoding="utf-8"))
+    assert [name for name in kept["components"]["schemas"] if f" {name}: " not in types] == []
+
+
+def test_the_unity_records_have_fields_of_the_server() -> None:
+    schemas = schema()["components"]["schemas"]
+    known = {field for part in schemas.values() for field in part.get("properties", {})}
+    text = (UNITY / "Records.cs").read_text(encoding="utf-8")
+    used = [line.split('"')[1] for line in text.splitlines() if "JsonProperty(" in line]
+    assert len(used) > 40 and [name for name in used if name not in known] == []
+
+
+@pytest.mark.long
+def test_javascript_passes_its_own_tests(address: str) -> None:
+    node = program("node")
+    printed = ran(node, "--test", "test/", folder=CLIENTS / "typescript", HAGGLE_URL=address)
+    assert "# fail 0" in printed and "# skipped 0" in printed
+
+
+@pytest.mark.long
+def test_javascript_buys(address: str) -> None:
+    printed = ran(program("node"), "examples/buy.js", address, folder=CLIENTS / "typescript")
+    assert bought(printed)
+
+
+@pytest.mark.long
+def test_typescript_accepts_the_types(tmp_path: Path) -> None:
+    compiler = program("tsc")
+    (tmp_path / "game.ts").write_text(
+        'import { Haggle, type Answer } from "haggle-client";\n'
+        'const session = await new Haggle("http://x").open({ shop: "s" });\n'
+        'const turn = await session.say("a rope", { onState: (d) => d.cart[0].quantity });\n'
+        "export const sold: Answer['sale'] | undefined = 'sale' in turn ? turn.sale : undefined;\n",
+        encoding="utf-8",
+    )
+    package = tmp_path / "node_modules" / "haggle-client"
+    package.parent.mkdir()
+    shutil.copytree(CLIENTS / "typescript", package)
+    options = "--noEmit --strict --target es2022 --module nodenext --lib es2022,dom".split()
+    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    ran(compiler, *options, "game.ts", folder=tmp_path)
+
+
+@pytest.mark.long
+def test_csharp_buys_on_dotnet(address: str, tmp_path: Path) -> None:
+    dotnet = program("dotnet")
+    project = tmp_path / "unity"
+    shutil.copytree(UNITY, project)
+    printed = ran(
+        dotnet, "run", "--", address, folder=project,
+        DOTNET_CLI_TELEMETRY_OPTOUT="1", DOTNET_NOLOGO="1", DOTNET_CLI_HOME=str(tmp_path),
+    )  # fmt: skip
+    assert bought(printed)
+
+
+@pytest.mark.long
+def test_csharp_buys_on_mono(address: str, tmp_path: Path) -> None:
+    compiler, runtime = program("mcs"), program("mono")
+    if not JSON_NET.exists():
+        pytest.skip("not installed: libnewtonsoft-json5.0-cil")
+    shutil.copy(JSON_NET, tmp_path)
+    words = ["-langversion:7", f"-r:{JSON_NET}", "-r:System.Net.Http.dll", "-out:buy.exe"]
+    ran(compiler, *words, *map(str, SOURCES), folder=tmp_path)
+    assert bought(ran(runtime, "buy.exe", address, folder=tmp_path))
+
+
+@pytest.mark.long
+def test_godot_buys(address: str, tmp_path: Path) -> None:
+    godot = program("godot4", "godot")
+    if not ran(godot, "--version").startswith("4"):
+        pytest.skip("not installed: Godot 4")
+    project = tmp_path / "godot"
+    shutil.copytree(CLIENTS / "godot", project)
+    words = ["--headless", "--path", str(project), "--script", "example/buy.gd", "--", address]
+    assert bought(ran(godot, *words))
+
+
+def test_gdscript_can_be_parsed() -> None:
+    parser = program("gdparse")
+    scripts = sorted((CLIENTS / "godot").rglob("*.gd"))
+    assert len(scripts) == 3
+    ran(parser, *map(str, scripts))
+
+
+@pytest.mark.long
+def test_a_client_waits_for_a_server_that_starts_later(tmp_path: Path) -> None:
+    node = program("node")
+    shop = named_world("frontier_shop")
+    app = make_app(ScriptedEngine(ANSWERS), {shop.name: shop}, "state")
+    with served(app) as url:
+        port = int(url.rsplit(":", 1)[1])
+    waiting = subprocess.Popen(
+        [node, "examples/buy.js", url], cwd=CLIENTS / "typescript", text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    time.sleep(1)
+    try:
+        with served(make_app(ScriptedEngine(ANSWERS), {shop.name: shop}, "state"), port):
+            printed, errors = waiting.communicate(timeout=120)
+    except HaggleError:
+        waiting.kill()
+        raise
+    assert bought(printed) and "again in" in errors
