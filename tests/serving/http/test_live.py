@@ -45,15 +45,14 @@ def test_the_events_are_those_of_a_stream(serve):
         assert len(client.get(f"/sessions/{session}/turns").json()) == 2
 
 
-@pytest.mark.parametrize(
-    "message", ["no json", "[]", "{}", '{"text": ""}', '{"text": "a", "txt": 1}', b"\x00\xff",
-                json.dumps({"text": "x" * 501})],
-)  # fmt: skip
-def test_a_message_that_is_none_is_told_and_the_talk_goes_on(serve, message):
+def test_a_message_that_is_none_is_told_and_the_talk_goes_on(serve):
+    long = json.dumps({"text": "x" * 501})
+    bad = ("no json", "[]", "{}", '{"text": ""}', '{"text": "a", "txt": 1}', b"\x00\xff", long)
     with serve((TALK,)) as client, live(client, client.open()) as socket:
-        socket.send(message)
-        told = json.loads(socket.recv(30))
-        assert told["event"] == "error" and told["data"]["status"] == 422
+        for message in bad:
+            socket.send(message)
+            told = json.loads(socket.recv(30))
+            assert told["event"] == "error" and told["data"]["status"] == 422
         assert say(socket)[-1]["event"] == "done"
 
 
