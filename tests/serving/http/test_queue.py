@@ -24,7 +24,8 @@ class Gated(ScriptedEngine):
 
     def __init__(self, answers: list[str]) -> None:
         super().__init__(answers)
-        self.go, self.heard = threading.Event(), []
+        self.go = threading.Event()
+        self.heard: list[str] = []
         self.closed = threading.Event()
 
     def stream(self, request: Any) -> Any:
@@ -57,7 +58,8 @@ def test_turns_come_in_order_and_beyond_the_bound_are_refused_with_a_place(serve
     engine = Gated([TALK] * 3)
     with serve(engine, limits={"at_once": 1, "queue": 2}) as client:
         sessions = [client.open() for _ in range(4)]
-        threads, found = [], []
+        threads: list[threading.Thread] = []
+        found: list[Any] = []
         for number, session in enumerate(sessions[:3]):
             threads.append(asked(client, session, f"line {number}", found))
             until(
@@ -176,7 +178,8 @@ def test_a_stopped_server_ends_its_turn_and_takes_no_other(serve):
     engine = Gated([TALK])
     with serve(engine) as client:
         app_queue = client.server.queue
-        first, second, found = client.open(), client.open(), []
+        first, second = client.open(), client.open()
+        found: list[Any] = []
         thread = asked(client, first, "well?", found)
         until(lambda: engine.heard)
         config = uvicorn.Config("none", log_level="critical")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from haggle.trade.world import World
 from haggle.trade.world_io import load_world, parse_world, world_text
 from serving.store.repository import Store
 
-CAPS = {
+CAPS: dict[str, Any] = {
     "name": "cellar", "merchant": {"name": "Mo", "persona": "Mo sells."}, "currency": "nuts",
     "items": [
         {"item_id": "a", "item_name": "Acorn Cap", "price": 3, "quantity": 5, "facts": ["Brown."]},
