@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -70,15 +71,18 @@ def spoken_pieces(pieces: Iterator[str | P]) -> Iterator[str | P]:
             shown = held
 
 
-def spoken_turn(agent: Agent, episode: Any, text: str) -> Generator[str | Decided | Turn]:
+def spoken_turn(
+    agent: Agent, episode: Any, text: str, left: Callable[[], bool] = lambda: False
+) -> Generator[str | Decided | Turn]:
     """One turn: what is decided, words of the spoken line as they come, then the finished turn,
     which counts.
 
-    Closing it stops the engine's answer.
+    Closing it stops the engine's answer. So does `left`, which is asked at each piece of that; then
+    there is no turn.
     """
     silent = _may_be_withheld(agent, episode)
     with closing(agent.stream(episode, text)) as answer:
-        for piece in spoken_pieces(answer):
+        for piece in spoken_pieces(takewhile(lambda _: not left(), answer)):
             if not (silent and isinstance(piece, str)):
                 yield piece
 

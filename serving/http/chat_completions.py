@@ -217,13 +217,8 @@ def _reply(agent: Agent, episode: Any, line: str, gone: Left) -> Turn | None:
             HTTPStatus.CONFLICT, "the character has ended this conversation", where="messages",
             hint="begin a new one",
         )  # fmt: skip
-    with closing(spoken_turn(agent, episode, line)) as spoken:
-        for piece in spoken:
-            if gone():
-                return None
-            if isinstance(piece, Turn):
-                return piece
-    return None
+    with closing(spoken_turn(agent, episode, line, gone)) as spoken:
+        return next((piece for piece in spoken if isinstance(piece, Turn)), None)
 
 
 def _key(model: str, said: list[ChatMessage]) -> str:

@@ -135,7 +135,7 @@ def said(server: Server, number: str, text: str, explain: bool) -> Work:
         asked = agent.request(held.episode, text) if explain else None
         decided = told = False
         turn: Turn | None = None
-        with closing(spoken_turn(agent, held.episode, text)) as spoken:
+        with closing(spoken_turn(agent, held.episode, text, left)) as spoken:
             for piece in spoken:
                 if isinstance(piece, Decided):
                     decided = True
