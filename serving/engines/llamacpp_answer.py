@@ -24,6 +24,7 @@ class Answer:
         self.finish: str | None = None
         self.stopped = False
         self.prompt_tokens = 0
+        self._read = 0  # tokens that were not in the cache
         self._known = 0  # tokens of prompt and answer that llama.cpp has counted
         self._forced = 0  # tokens of text forced since then
         self._scores: list[float] = []
@@ -55,6 +56,7 @@ class Answer:
             text=self.text,
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.tokens,
+            read_tokens=self._read,
             latency_s=latency_s,
             finish_reason="length" if self.finish == "length" else "stop",
             probability=math.exp(sum(self._scores)) if self._scores else None,
@@ -70,5 +72,6 @@ class Answer:
         read = usage.get("prompt_tokens", timings.get("cache_n", 0) + timings.get("prompt_n", 0))
         if not self._known:
             self.prompt_tokens = read - self._forced
+        self._read += timings.get("prompt_n", 0)
         self._known = read + usage.get("completion_tokens", timings.get("predicted_n", 0))
         self._forced = 0

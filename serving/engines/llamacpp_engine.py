@@ -42,6 +42,7 @@ from serving.engines.config import EngineConfig
 from serving.engines.forcing import next_open
 from serving.engines.gguf import chat_template, gguf_number, has_text, mapped, vocabulary
 from serving.engines.llamacpp_answer import Answer, Emit
+from serving.engines.slots import Slots
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class LlamaCppEngine:
         params.api_keys = [secrets.token_urlsafe(32)]
         self._server = start_server(xllamacpp, params, self.path)
         self.vocabulary = vocabulary(self.path) if self.family else None
+        self._slots = Slots(self.slots)
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="llamacpp")
         self.notation: Notation = self._choose_notation(xllamacpp)
 
@@ -133,12 +135,14 @@ class LlamaCppEngine:
         notation = self.notation
         constraint = request.constraint
         body = self._body(request)
-        if constraint is None:
-            self._ask(body, answer)
-        elif is_regular(constraint) and self.vocabulary is not None:
-            self._fill(request, body, to_node(constraint), answer)
-        else:
-            self._ask(body | grammar_fields(constraint, notation), answer)
+        with self._slots.held(str(body.get("prompt", body.get("messages")))) as slot:
+            body["id_slot"] = slot
+            if constraint is None:
+                self._ask(body, answer)
+            elif self._may_fill(request, constraint):
+                self._fill(request, body, to_node(constraint), answer)
+            else:
+                self._ask(body | grammar_fields(constraint, notation), answer)
         generation = answer.generation(time.perf_counter() - start)
         if answer.stopped or keeps_constraint(request, answer.text, generation.finish_reason):
             return generation
@@ -148,6 +152,10 @@ class LlamaCppEngine:
             return self._answer(request)
         check_output(request, answer.text, generation.finish_reason, self.name)
         return generation
+
+    def _may_fill(self, request: GenerationRequest, constraint: ActionSpec) -> bool:
+        """Whether forced text may be left out; what the model makes of it is part of a score."""
+        return self.vocabulary is not None and not request.scored and is_regular(constraint)
 
     def _fill(
         self, request: GenerationRequest, body: dict[str, Any], grammar: Node, answer: Answer
