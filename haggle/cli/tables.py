@@ -69,3 +69,16 @@ def _rate(rate: dict[str, Any]) -> str:
     if rate["value"] is None:
         return "n/a"
     return f"{100 * rate['value']:.1f}% ({rate['n']})"
+
+
+def print_columns(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print rows with the same keys as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, padding=(0, 0), collapse_padding=True)
+    for key in rows[0] if rows else ():
+        table.add_column(key.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*map(_shown, row.values()))
+    Console().print(table)

@@ -37,10 +37,8 @@ class Slots:
     def _best(self, prompt: str) -> int:
         def shared(slot: int) -> int:
             text = self._texts[slot]
-            size = sum(
-                1
-                for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, prompt, strict=False))
-            )
+            alike = takewhile(lambda pair: pair[0] == pair[1], zip(text, prompt, strict=False))
+            size = sum(1 for _ in alike)
             return size if size >= KEPT * len(text) else 0
 
         return max(self._free, key=shared)
