@@ -10,6 +10,11 @@ import typer
 
 from haggle.cli.options import Engine, Gguf, Model, Quiet
 
+COLUMNS = {
+    "players": ("players", "turns_per_s", "p50_s", "p95_s", "p99_s", "longest_s", "first_word"),
+    "size": ("items", "turn", "turns", "prompt_tokens", "read_tokens", "seconds"),
+}
+
 bench_app = typer.Typer(no_args_is_help=True, help="Measure speed.")
 
 
@@ -73,7 +78,7 @@ def serve(
         loaded.close()
         for name, found in figures.items():
             if isinstance(found, list):
-                print_columns(name, found)
+                print_columns(name, found, COLUMNS[name])
             elif isinstance(found, dict):
                 print_table(name, found)
         if out is not None:

@@ -71,14 +71,16 @@ def _rate(rate: dict[str, Any]) -> str:
     return f"{100 * rate['value']:.1f}% ({rate['n']})"
 
 
-def print_columns(title: str, rows: list[dict[str, Any]]) -> None:
-    """Print rows with the same keys as a table."""
+def print_columns(title: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    """Print these columns of rows as a table."""
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, padding=(0, 0), collapse_padding=True)
-    for key in rows[0] if rows else ():
-        table.add_column(key.replace("_", " "), justify="right")
+    table = Table(title=title, box=box.SIMPLE)
+    for column in columns:
+        table.add_column(column, justify="right")
     for row in rows:
-        table.add_row(*map(_shown, row.values()))
+        table.add_row(*(f"{row[column]:.3g}" if isinstance(row[column], float) else str(row[column])
+                        for column in columns))  # fmt: skip
     Console().print(table)

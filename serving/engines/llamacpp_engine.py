@@ -26,7 +26,7 @@ from haggle.core.codec import (
 )
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.forced import DONE, after, is_free
+from haggle.core.forced import DONE, after, forced, is_free
 from haggle.core.grammar import Node
 from haggle.weights.chat_template import FAMILIES, Family, family_of
 from haggle.weights.gguf_file import check_gguf
@@ -51,7 +51,7 @@ LLGUIDANCE = "%llguidance {}\n"
 GGUF_MAGIC = b"GGUF"
 BOS_KEY = "tokenizer.ggml.bos_token_id"
 SILENT = -1
-QUOTE = '"'
+QUOTE, LAST_QUOTE = '"', '"}'
 
 
 class LlamaCppEngine:
@@ -171,18 +171,21 @@ class LlamaCppEngine:
             if room < 1 or answer.stopped:
                 answer.finish = "length"
                 return
-            free, said = is_free(span.grammar), len(answer.text)
+            ahead, beyond = forced(span.grammar)
+            free, said = is_free(beyond), len(answer.text)
+            stop = LAST_QUOTE if ahead else QUOTE
             fields = {
                 "prompt": _joined(body["prompt"], answer.text),
                 "grammar": LLGUIDANCE * (write is node_lark) + write(span.grammar),
                 "max_tokens": room if free or at_once else 1,
                 "seed": request.seed + asked,
             }
-            self._ask(body | fields | ({"stop": [QUOTE]} if free else {}), answer)
+            self._ask(body | fields | ({"stop": [stop]} if free else {}), answer)
             asked += 1
             if free and answer.finish == "length":
                 return
-            answer.force(QUOTE * free, vocabulary)  # llama.cpp keeps the stop to itself
+            if free and after(span.grammar, answer.text[said:] + stop) is not None:
+                answer.force(stop, vocabulary)  # llama.cpp keeps it to itself
             if (rest := after(span.grammar, answer.text[said:])) is None:
                 return  # outside the grammar
             at_once = len(answer.text) == said  # a piece of a character alone: ask for more
