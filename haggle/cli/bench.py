@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,13 +68,13 @@ def serve(
     figures: dict[str, Any] = {"engine": loaded.name, "model": Path(loaded.model).name}
     try:
         with Console(stderr=True, quiet=quiet).status("starting") as status:
-            measure = {
+            measure: dict[Part, Callable[[Callable[[str], None]], Any]] = {
                 Part.GUARD: partial(guard_beside_none, loaded, method, world, turns),
                 Part.PLAYERS: partial(players_at_once, loaded, method, world, counts, turns),
                 Part.SIZE: partial(size_and_length, loaded, method, items, length),
             }
-            for name in part or list(Part):
-                figures[name.value] = measure[name](status.update)
+            for chosen in part or list(Part):
+                figures[chosen.value] = measure[chosen](status.update)
     finally:
         loaded.close()
         for name, found in figures.items():

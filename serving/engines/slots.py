@@ -5,9 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
-
-KEPT = 0.8  # share of a slot's text that a prompt must begin with to be its continuation
 
 
 class Slots:
@@ -35,10 +32,8 @@ class Slots:
                 self._changed.notify()
 
     def _best(self, prompt: str) -> int:
-        def shared(slot: int) -> int:
+        def continued(slot: int) -> int:
             text = self._texts[slot]
-            alike = takewhile(lambda pair: pair[0] == pair[1], zip(text, prompt, strict=False))
-            size = sum(1 for _ in alike)
-            return size if size >= KEPT * len(text) else 0
+            return len(text) if prompt.startswith(text) else 0
 
-        return max(self._free, key=shared)
+        return max(self._free, key=continued)

@@ -23,6 +23,11 @@ def test_a_conversation_finds_its_slot_again():
         assert use(slots, SHOP + name * 20 + " and more") == first[name]
 
 
+def test_a_newcomer_to_the_same_shop_takes_nobodys_slot():
+    slots = Slots(2)
+    assert use(slots, SHOP + "hi") != use(slots, SHOP + "ho")
+
+
 def test_a_newcomer_takes_the_slot_that_was_idle_longest():
     slots = Slots(2)
     old = use(slots, SHOP + "old" * 30)
