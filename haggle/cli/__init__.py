@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from haggle.cli.ablate import ablate
+from haggle.cli.bench import bench_app
 from haggle.cli.bundle import bundle
 from haggle.cli.character import character
 from haggle.cli.compare import compare
@@ -54,6 +55,7 @@ app.add_typer(eval_app, name="eval")
 eval_app.add_typer(talk_app, name="talk")
 app.add_typer(sop_app, name="sop")
 app.add_typer(serve_app, name="serve")
+app.add_typer(bench_app, name="bench")
 
 
 app.command()(generate)

@@ -69,3 +69,18 @@ def _rate(rate: dict[str, Any]) -> str:
     if rate["value"] is None:
         return "n/a"
     return f"{100 * rate['value']:.1f}% ({rate['n']})"
+
+
+def print_columns(title: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    """Print these columns of rows as a table."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, box=box.SIMPLE)
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*(f"{row[column]:.3g}" if isinstance(row[column], float) else str(row[column])
+                        for column in columns))  # fmt: skip
+    Console().print(table)

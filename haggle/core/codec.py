@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, Protocol
 
+from haggle.core.forced import after
 from haggle.core.grammar import (
     GBNF,
     REGEX,
@@ -321,10 +322,21 @@ def to_regex(spec: ActionSpec, *, bounded: bool = True) -> str:
 
 
 @lru_cache(maxsize=CACHED)
+def to_node(spec: ActionSpec, *, bounded: bool = True) -> Node:
+    """The answers as a regular language. Raises ValueError where they are none."""
+    return _text(spec.tree(), bounded)
+
+
+@lru_cache(maxsize=CACHED)
 def to_gbnf(spec: ActionSpec) -> str:
     """The same language in llama.cpp's own grammar notation."""
+    return node_gbnf(to_node(spec))
+
+
+def node_gbnf(node: Node) -> str:
+    """A regular language in llama.cpp's own grammar notation."""
     rules: dict[str, str] = {}
-    root = render(_text(spec.tree(), True), GBNF, rules)
+    root = render(node, GBNF, rules)
     lines = [f"root ::= {root}", *(f"{name} ::= {body}" for name, body in rules.items())]
     return "\n".join(lines) + "\n"
 
@@ -335,7 +347,12 @@ def to_lark(spec: ActionSpec) -> str:
     if not is_regular(spec):
         spacing = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
         return f"start: %json {to_json({**to_schema(spec), 'x-guidance': spacing})}\n"
-    return "start: /" + to_regex(spec).replace("/", "\\/") + "/\n"
+    return node_lark(to_node(spec))
+
+
+def node_lark(node: Node) -> str:
+    """A regular language as llguidance's grammar of one lexeme."""
+    return "start: /" + render(node, REGEX, {}).replace("/", "\\/") + "/\n"
 
 
 def to_schema(spec: ActionSpec, *, bounded: bool = True) -> dict[str, Any]:
@@ -368,27 +385,7 @@ def _read_and_allowed(spec: ActionSpec, text: str, ordered: bool) -> bool:
 
 
 def may_begin(spec: ActionSpec, text: str) -> bool:
-    """Whether an answer that was cut off may still have become an allowed one: it needs only its
-    last string closed, or is cut within its first fixed words."""
+    """Whether an answer that was cut off may still have become an allowed one."""
     if not is_regular(spec):
         return text.lstrip()[:1] in {"{", ""}
-    if matches(spec, text + '"}', bounded=False):
-        return True
-    return any(text.startswith(head) or head.startswith(text) for head in _heads(spec))
-
-
-@lru_cache(maxsize=CACHED)
-def _heads(spec: ActionSpec) -> tuple[str, ...]:
-    """How an answer may begin, up to the second key."""
-    tree = spec.tree()
-    assert isinstance(tree, Fields)
-    first = tree.parts[0]
-    assert isinstance(first, Field)
-    if not isinstance(first.value, Label):
-        return (f"{{{to_json(first.key)}:",)
-    following = {row[1].key for row in _rows(tree.parts)}
-    return tuple(
-        f"{{{to_json(first.key)}:{to_json(label)},{to_json(key)}:"
-        for label in first.value.values
-        for key in sorted(following)
-    )
+    return after(to_node(spec, bounded=False), text) is not None

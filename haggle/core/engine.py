@@ -47,6 +47,7 @@ class Generation:
     For an answer made in a batch, `latency_s` is the time until that answer was complete, or the
     whole batch's where the engine can tell only that. `probability` is that of the whole text by
     the model alone, without the grammar; None where it was not asked for, or cannot be told.
+    `read_tokens` are those that were handed to the model and not in its cache; 0 where unknown.
     """
 
     text: str
@@ -56,6 +57,7 @@ class Generation:
     latency_s: float = 0.0
     finish_reason: Literal["stop", "length"] = "stop"
     probability: float | None = None
+    read_tokens: int = 0
 
 
 @runtime_checkable

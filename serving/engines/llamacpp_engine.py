@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
-import mmap
 import queue
 import secrets
 import signal
@@ -16,9 +14,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
-from haggle.core.codec import ActionSpec, is_regular, to_gbnf, to_lark, to_schema
+from haggle.core.codec import (
+    ActionSpec,
+    is_regular,
+    node_gbnf,
+    node_lark,
+    to_gbnf,
+    to_lark,
+    to_node,
+    to_schema,
+)
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
+from haggle.core.forced import DONE, after, forced, is_free
+from haggle.core.grammar import Node
 from haggle.weights.chat_template import FAMILIES, Family, family_of
 from haggle.weights.gguf_file import check_gguf
 from haggle.weights.models import locate_base
@@ -30,6 +39,10 @@ from serving.engines.common import (
     safe_messages,
 )
 from serving.engines.config import EngineConfig
+from serving.engines.forcing import next_open
+from serving.engines.gguf import gguf_number, has_text, mapped, vocabulary
+from serving.engines.llamacpp_answer import Answer, Emit
+from serving.engines.slots import Slots
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +52,7 @@ GGUF_MAGIC = b"GGUF"
 BOS_KEY = "tokenizer.ggml.bos_token_id"
 TEMPLATE_KEY = "tokenizer.chat_template"
 SILENT = -1
+QUOTE, LAST_QUOTE = '"', '"}'
 
 
 class LlamaCppEngine:
@@ -60,6 +74,8 @@ class LlamaCppEngine:
         # xllamacpp always opens an HTTP port on the loopback as well: nobody gets the key to it.
         params.api_keys = [secrets.token_urlsafe(32)]
         self._server = start_server(xllamacpp, params, self.path)
+        self.vocabulary = vocabulary(self.path) if self.family else None
+        self._slots = Slots(self.slots)
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="llamacpp")
         self.notation: Notation = self._choose_notation(xllamacpp)
 
@@ -69,87 +85,141 @@ class LlamaCppEngine:
         Raises HaggleError when a prompt does not fit the context or a grammar was not obeyed.
         """
         self._running()
-        return list(self._pool.map(self._complete, requests))
+        return list(self._pool.map(self._answer, requests))
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """Yield the answer as it is made, then the Generation. Closing the iterator stops it."""
-        events: queue.Queue[dict[str, Any] | Exception | None] = queue.Queue()
+        pieces: queue.Queue[str | Generation | Exception] = queue.Queue()
         stopped = threading.Event()
 
-        def receive(event: dict[str, Any]) -> bool:
-            events.put(event)
+        def emit(piece: str) -> bool:
+            pieces.put(piece)
             return stopped.is_set()
 
         def run() -> None:
             try:
-                self._ask(self._body(request, self.notation) | {"stream": True}, receive)
-                events.put(None)
+                pieces.put(self._answer(request, emit))
             except Exception as error:  # raised again where the stream is read
-                events.put(error)
+                pieces.put(error)
 
-        start = time.perf_counter()
         self._running()
         self._pool.submit(run)
-        answer = _Answer()
         try:
-            while (event := events.get()) is not None:
-                if isinstance(event, Exception):
-                    raise event
-                if piece := answer.add(self._checked(event)):
-                    yield piece
+            while isinstance(piece := pieces.get(), str):
+                yield piece
         finally:
             stopped.set()
-        generation = answer.generation(time.perf_counter() - start)
-        check_output(request, generation.text, generation.finish_reason, self.name)
-        yield generation
+        if isinstance(piece, Exception):
+            raise piece
+        yield piece
 
     def warm(self, messages: Sequence[Message]) -> int:
         """Evaluate a prompt's beginning (the system message) ahead of time; returns its tokens."""
-        request = GenerationRequest(tuple(messages), max_tokens=1)
-        with ThreadPoolExecutor(self.slots) as pool:
-            counts = pool.map(
-                lambda slot: self._complete(request, slot=slot).prompt_tokens, range(self.slots)
-            )
-            return max(counts)
+        body = self._body(GenerationRequest(tuple(messages), max_tokens=1))
+
+        def read(slot: int) -> int:
+            answer = Answer()
+            self._ask(body | {"id_slot": slot}, answer)
+            return answer.prompt_tokens
+
+        return max(self._pool.map(read, range(self.slots)))
 
     def close(self) -> None:
         """Stop llama.cpp and free the model."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._server = None
 
-    def _complete(
-        self, request: GenerationRequest, *, slot: int = -1, notation: Notation | None = None
-    ) -> Generation:
-        notation = notation or self.notation
+    def _answer(self, request: GenerationRequest, emit: Emit | None = None) -> Generation:
+        """Answer one request; each piece of text goes to `emit`, which says whether to stop."""
         start = time.perf_counter()
-        body = self._body(request, notation)
-        if slot >= 0:
+        answer = Answer(emit)
+        notation = self.notation
+        constraint = request.constraint
+        body = self._body(request)
+        with self._slots.held(str(body.get("prompt", body.get("messages")))) as slot:
             body["id_slot"] = slot
-        answer = _Answer()
-        answer.add(self._checked(self._ask(body)))
+            if constraint is None:
+                self._ask(body, answer)
+            elif self._may_fill(request, constraint):
+                self._fill(request, body, to_node(constraint), answer)
+            else:
+                self._ask(body | grammar_fields(constraint, notation), answer)
         generation = answer.generation(time.perf_counter() - start)
-        if keeps_constraint(request, generation.text, generation.finish_reason):
+        if answer.stopped or keeps_constraint(request, answer.text, generation.finish_reason):
             return generation
-        if notation == "llguidance":
+        if notation == "llguidance" and emit is None:
             log.warning("llama.cpp ignored the llguidance grammar; using GBNF from now on")
             self.notation = "gbnf"
-            return self._complete(request, slot=slot, notation="gbnf")
-        check_output(request, generation.text, generation.finish_reason, self.name)
+            return self._answer(request)
+        check_output(request, answer.text, generation.finish_reason, self.name)
         return generation
+
+    def _may_fill(self, request: GenerationRequest, constraint: ActionSpec) -> bool:
+        """Whether forced text may be left out; what the model makes of it is part of a score."""
+        return self.vocabulary is not None and not request.scored and is_regular(constraint)
+
+    def _fill(
+        self, request: GenerationRequest, body: dict[str, Any], grammar: Node, answer: Answer
+    ) -> None:
+        """Let the model choose in the open spans alone; forced text is handed to it as it is."""
+        vocabulary = self.vocabulary
+        assert vocabulary is not None
+        write = node_lark if self.notation == "llguidance" else node_gbnf
+        asked, at_once = 0, False
+        while (span := next_open(vocabulary, grammar)).grammar != DONE:
+            answer.force(span.text, vocabulary)
+            room = request.max_tokens - answer.tokens
+            if room < 1 or answer.stopped:
+                answer.finish = "length"
+                return
+            ahead, beyond = forced(span.grammar)
+            free, said = is_free(beyond), len(answer.text)
+            stop = LAST_QUOTE if ahead else QUOTE
+            fields = {
+                "prompt": _joined(body["prompt"], answer.text),
+                "grammar": LLGUIDANCE * (write is node_lark) + write(span.grammar),
+                "max_tokens": room if free or at_once else 1,
+                "seed": request.seed + asked,
+            }
+            self._ask(body | fields | ({"stop": [stop]} if free else {}), answer)
+            asked += 1
+            if free and answer.finish == "length":
+                return
+            if free and after(span.grammar, answer.text[said:] + stop) is not None:
+                answer.force(stop, vocabulary)  # llama.cpp keeps it to itself
+            if (rest := after(span.grammar, answer.text[said:])) is None:
+                return  # outside the grammar
+            at_once = len(answer.text) == said  # a piece of a character alone: ask for more
+            grammar = rest
+        answer.force(span.text, vocabulary)
+        answer.finish = "stop"
 
     def _running(self) -> Any:
         if self._server is None:
             raise HaggleError("the engine was closed", where=self.name)
         return self._server
 
-    def _ask(self, body: dict[str, Any], callback: Any = None) -> dict[str, Any]:
+    def _ask(self, body: dict[str, Any], answer: Answer) -> None:
         server = self._running()
         ask = server.handle_completions if self.family else server.handle_chat_completions
-        result: dict[str, Any] = ask(body, callback) if callback else ask(body)
-        return result
+        if answer.emit is None:
+            answer.add(self._checked(ask(body)))
+            return
+        failures: list[HaggleError] = []
 
-    def _body(self, request: GenerationRequest, notation: Notation) -> dict[str, Any]:
-        """The request as llama.cpp's server takes it."""
+        def receive(event: dict[str, Any]) -> bool:
+            try:
+                answer.add(self._checked(event))
+            except HaggleError as error:  # nothing may be raised through llama.cpp
+                failures.append(error)
+            return answer.stopped or bool(failures)
+
+        ask(body | {"stream": True}, receive)
+        if failures:
+            raise failures[0]
+
+    def _body(self, request: GenerationRequest) -> dict[str, Any]:
+        """The request as llama.cpp's server takes it, but for its grammar."""
         body: dict[str, Any] = {
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
@@ -165,8 +235,6 @@ class LlamaCppEngine:
             body["messages"] = [
                 {"role": m.role, "content": m.content} for m in safe_messages(request.messages)
             ]
-        if request.constraint is not None:
-            body |= grammar_fields(request.constraint, notation)
         if request.scored:
             body["logprobs"] = 1 if self.family else True
         return body
@@ -205,42 +273,9 @@ class LlamaCppEngine:
         return "gbnf"
 
 
-class _Answer:
-    """Collects what llama.cpp sends of one answer, whole or in pieces."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.finish: str | None = None
-        self.usage: dict[str, Any] = {}
-        self.timings: dict[str, Any] = {}
-        self.scores: list[float] = []
-
-    def add(self, event: dict[str, Any]) -> str:
-        """Take in one event and return the text it brought."""
-        self.usage = event.get("usage") or self.usage
-        self.timings = event.get("timings") or self.timings
-        piece = ""
-        for choice in event.get("choices", ()):
-            message = choice.get("message") or choice.get("delta") or {}
-            piece += choice.get("text") or message.get("content") or ""
-            self.finish = choice.get("finish_reason") or self.finish
-            told = (choice.get("logprobs") or {}).get("content") or ()
-            self.scores += [token["logprob"] for token in told if token["token"]]
-        self.text += piece
-        return piece
-
-    def generation(self, latency_s: float) -> Generation:
-        prompt = self.timings.get("cache_n", 0) + self.timings.get("prompt_n", 0)
-        return Generation(
-            text=self.text,
-            prompt_tokens=self.usage.get("prompt_tokens", prompt),
-            completion_tokens=self.usage.get(
-                "completion_tokens", self.timings.get("predicted_n", 0)
-            ),
-            latency_s=latency_s,
-            finish_reason="length" if self.finish == "length" else "stop",
-            probability=math.exp(sum(self.scores)) if self.scores else None,
-        )
+def _joined(prompt: str | list[Any], text: str) -> str | list[Any]:
+    """A prompt, which may begin with a token, and the answer so far."""
+    return prompt + text if isinstance(prompt, str) else [*prompt[:-1], prompt[-1] + text]
 
 
 def grammar_fields(constraint: ActionSpec, notation: Notation) -> dict[str, Any]:
@@ -259,43 +294,8 @@ def _family(config: EngineConfig, gguf: Path) -> Family | None:
         return FAMILIES[wanted]
     if wanted == "model":
         return None
-    with _mapped(gguf) as data:
-        return family_of(gguf_text(gguf, TEMPLATE_KEY), lambda token: _has_text(data, token))
-
-
-@contextlib.contextmanager
-def _mapped(gguf: Path) -> Iterator[mmap.mmap]:
-    with gguf.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        yield data
-
-
-def _has_text(data: mmap.mmap, text: str) -> bool:
-    """Whether a string stands in a GGUF as an entry of its own."""
-    encoded = text.encode("utf-8")
-    return data.find(len(encoded).to_bytes(8, "little") + encoded) >= 0
-
-
-def gguf_number(gguf: Path, key: str) -> int | None:
-    """An entry of type uint32 of a GGUF, found without reading its whole vocabulary."""
-    encoded = key.encode("utf-8")
-    with _mapped(gguf) as data:
-        at = data.find(len(encoded).to_bytes(8, "little") + encoded)
-        if at < 0:
-            return None
-        at += 8 + len(encoded) + 4
-        return int.from_bytes(data[at : at + 4], "little")
-
-
-def gguf_text(gguf: Path, key: str) -> str | None:
-    """An entry of type string of a GGUF, found without reading its whole vocabulary."""
-    encoded = key.encode("utf-8")
-    with _mapped(gguf) as data:
-        at = data.find(len(encoded).to_bytes(8, "little") + encoded)
-        if at < 0:
-            return None
-        at += 8 + len(encoded) + 4
-        length = int.from_bytes(data[at : at + 8], "little")
-        return data[at + 8 : at + 8 + length].decode("utf-8", errors="replace")
+    with mapped(gguf) as data:
+        return family_of(gguf_text(gguf, TEMPLATE_KEY), lambda token: has_text(data, token))
 
 
 def gguf_file(config: EngineConfig) -> Path:

@@ -1,0 +1,236 @@
+"""What an engine serves: players at once, what the guard costs, what size and length cost.
+
+Every figure is taken beside what it is compared with, in turns, so that whatever else the machine
+does falls on both.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from data_gen.play import Play, start_play
+from data_gen.worlds import sample_shop, shop_of
+from haggle.core.engine import Engine, Generation, GenerationRequest
+from haggle.core.errors import HaggleError
+from haggle.trade.merchant import Guard, Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.records import SCENARIOS, TurnRecord
+from haggle.trade.session import Session
+from haggle.trade.world_io import named_world
+
+Tell = Callable[[str], None]
+SPOKEN = re.compile(r'"say":"[^"]')
+LINES = (
+    "Good day! What have you got for a traveller?",
+    "I will take two of the first one.",
+    "And three more of the second, please.",
+    "That is too much, could you do ten percent less?",
+    "Tell me more about the first one.",
+    "Make it four of the first one.",
+)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One turn: seconds in all, until the first spoken word, and tokens."""
+
+    seconds: float
+    first_word: float
+    prompt_tokens: int
+    read_tokens: int
+    made_tokens: int
+
+
+class Watched:
+    """An engine whose answers are kept until they are asked for; for one thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.name, self.model = engine.name, engine.model
+        self.answers: list[Generation] = []
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
+        """As the engine does."""
+        answers = self.engine.generate(requests)
+        self.answers += answers
+        return answers
+
+    def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
+        """As the engine does."""
+        for piece in self.engine.stream(request):
+            if isinstance(piece, Generation):
+                self.answers.append(piece)
+            yield piece
+
+    def close(self) -> None:
+        """The engine belongs to somebody else."""
+
+
+def timed_turn(
+    engine: Engine, guard: Guard, session: Session, line: str
+) -> tuple[Timed, TurnRecord]:
+    """Answer a line as a player hears it, word by word."""
+    watched = Watched(engine)
+    start, text, first = time.perf_counter(), "", 0.0
+    for piece in Merchant(watched, guard).stream(session, line):
+        if isinstance(piece, str):
+            text += piece
+            if not first and SPOKEN.search(text):
+                first = time.perf_counter() - start
+        else:
+            turn = piece
+    seconds = time.perf_counter() - start
+    answers = watched.answers
+    return Timed(
+        seconds=seconds,
+        first_word=first or seconds,
+        prompt_tokens=answers[0].prompt_tokens,
+        read_tokens=sum(answer.read_tokens for answer in answers),
+        made_tokens=sum(answer.completion_tokens for answer in answers),
+    ), turn
+
+
+def guard_beside_none(
+    engine: Engine, method: str, world: str, turns: int, tell: Tell
+) -> dict[str, Any]:
+    """The same turns guarded, unguarded and as bare text of the same length, one after another."""
+    kept: list[tuple[Timed, Timed, float]] = []
+    for number in range(1, turns + 1):
+        if number % len(LINES) == 1:
+            session = Session(world=named_world(world), method=get_method(method))
+        line = LINES[(number - 1) % len(LINES)]
+        timed: dict[str, Timed] = {}
+        before = session.branch()
+        for guard in ("off", "state") if number % 2 else ("state", "off"):
+            _forget(engine, before, line)
+            copy = session if guard == "state" else before.branch()
+            timed[guard], _ = timed_turn(engine, guard, copy, line)  # type: ignore[arg-type]
+        bare = _bare(engine, before, line, timed["state"].made_tokens)
+        kept.append((timed["state"], timed["off"], bare))
+        tell(f"guard: turn {number} of {turns}")
+    return {
+        "turns": turns,
+        "guarded": summary([guarded for guarded, _, _ in kept]),
+        "unguarded": summary([free for _, free, _ in kept]),
+        "raw_s": statistics.median(bare for _, _, bare in kept),
+        "turn_ratio": statistics.median(g.seconds / f.seconds for g, f, _ in kept),
+        "first_word_ratio": statistics.median(g.first_word / f.seconds for g, f, _ in kept),
+        "raw_ratio": statistics.median(g.seconds / bare for g, _, bare in kept),
+    }
+
+
+def _forget(engine: Engine, session: Session, line: str) -> None:
+    """Leave only the dialogue before `line` in the engine's cache."""
+    messages = Merchant(engine, "off").request(session, line).messages
+    engine.generate([GenerationRequest(messages[:-1], max_tokens=1)])
+
+
+def _bare(engine: Engine, session: Session, line: str, tokens: int) -> float:
+    """Seconds for as many tokens behind the same prompt, without a grammar."""
+    _forget(engine, session, line)
+    messages = Merchant(engine, "off").request(session, line).messages
+    start = time.perf_counter()
+    made = engine.generate([GenerationRequest(messages, max_tokens=tokens)])[0].completion_tokens
+    return (time.perf_counter() - start) * tokens / max(made, 1)
+
+
+def players_at_once(
+    engine: Engine, method: str, world: str, players: Sequence[int], turns: int, tell: Tell
+) -> list[dict[str, Any]]:
+    """Scripted players that each speak as soon as they are answered, for each number of them."""
+    rows = []
+    for count in players:
+        plays = [_play(world, method, seed) for seed in range(count)]
+        for play in plays:  # the first line of each, so that its prompt's beginning is there
+            _speak(engine, play)
+        start = time.perf_counter()
+        with ThreadPoolExecutor(count) as pool:
+            timed = [t for ts in pool.map(lambda p: _talk(engine, p, turns), plays) for t in ts]
+        elapsed = time.perf_counter() - start
+        rows.append({"players": count, "turns_per_s": len(timed) / elapsed} | summary(timed))
+        tell(f"{count} players: {len(timed)} turns")
+    return rows
+
+
+def _play(world: str, method: str, seed: int) -> Play:
+    shop = shop_of(named_world(world))
+    play = start_play(shop, SCENARIOS[0], seed, "test", get_method(method))
+    play.player.max_rounds = 100
+    return play
+
+
+def _speak(engine: Engine, play: Play) -> Timed | None:
+    line = play.next_line()
+    if line is None:
+        return None
+    goal = play.goal()
+    timed, turn = timed_turn(engine, "state", play.session, line)
+    play.add(turn, goal)
+    return timed
+
+
+def _talk(engine: Engine, play: Play, turns: int) -> list[Timed]:
+    spoken = (_speak(engine, play) for _ in range(turns))
+    return [timed for timed in spoken if timed is not None]
+
+
+def size_and_length(
+    engine: Engine, method: str, sizes: Sequence[int], length: int, tell: Tell
+) -> list[dict[str, Any]]:
+    """What a turn costs in shops of several sizes, early and late in a dialogue.
+
+    A dialogue that outgrows the engine's context ends there.
+    """
+    rows = []
+    for size in sizes:
+        shop = sample_shop(random.Random(size), "test", (size, size))
+        session = Session(world=shop.world, method=get_method(method))
+        timed: list[Timed] = []
+        for number in range(length):
+            try:
+                timed.append(timed_turn(engine, "state", session, LINES[number % len(LINES)])[0])
+            except HaggleError as error:
+                tell(f"{size} items end after {number} turns: {error}")
+                break
+            tell(f"{size} items: turn {number + 1} of {length}")
+        for low, high in ((1, 1), (2, 5), (6, 10), (11, 20), (21, 30)):
+            if some := timed[low - 1 : high]:
+                rows.append(_cost(size, f"{low} to {high}" if high > low else "1", some))
+    return rows
+
+
+def _cost(size: int, turns: str, timed: Sequence[Timed]) -> dict[str, Any]:
+    return {
+        "items": size,
+        "turn": turns,
+        "turns": len(timed),
+        "prompt_tokens": statistics.median(t.prompt_tokens for t in timed),
+        "read_tokens": statistics.median(t.read_tokens for t in timed),
+        "seconds": statistics.median(t.seconds for t in timed),
+    }
+
+
+def summary(timed: Sequence[Timed]) -> dict[str, Any]:
+    """Percentiles of the seconds, and medians of the rest."""
+    seconds = sorted(t.seconds for t in timed)
+    if not seconds:
+        raise HaggleError("no turn was timed", hint="ask for more turns")
+    medians = {
+        name: statistics.median(asdict(t)[name] for t in timed)
+        for name in ("first_word", "prompt_tokens", "read_tokens", "made_tokens")
+    }
+    return (
+        {
+            f"p{share}_s": seconds[min(len(seconds) - 1, round(share / 100 * (len(seconds) - 1)))]
+            for share in (50, 95, 99)
+        }
+        | {"longest_s": seconds[-1]}
+        | medians
+    )

@@ -1,0 +1,98 @@
+"""`haggle bench serve`: how fast an engine serves simulated players."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from haggle.cli.options import Engine, Gguf, Model, Quiet
+
+COLUMNS = {
+    "players": ("players", "turns_per_s", "p50_s", "p95_s", "p99_s", "longest_s", "first_word"),
+    "size": ("items", "turn", "turns", "prompt_tokens", "read_tokens", "seconds"),
+}
+
+bench_app = typer.Typer(no_args_is_help=True, help="Measure speed.")
+
+
+@bench_app.callback()
+def bench() -> None:
+    """Measure speed."""
+
+
+class Part(StrEnum):
+    """What is measured."""
+
+    GUARD = "guard"
+    PLAYERS = "players"
+    SIZE = "size"
+
+
+@bench_app.command()
+def serve(
+    engine: Engine = "llamacpp",
+    gguf: Gguf = None,
+    model: Model = None,
+    part: Annotated[
+        list[Part] | None,
+        typer.Option(help="guard, players or size alone; may be given more than once."),
+    ] = None,
+    players: Annotated[str, typer.Option(help="How many players at once.")] = "1,16",
+    turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each player).")] = 12,
+    sizes: Annotated[str, typer.Option(help="Items of the shops.")] = "5,20,40",
+    length: Annotated[int, typer.Option(min=1, help="Turns of each shop's dialogue.")] = 30,
+    world: Annotated[str, typer.Option(help="A world, name or file.")] = "frontier_shop",
+    out: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Turns a second, waits, the guard's cost, and the cost of a shop's size and a talk's length.
+
+    Interrupted with Ctrl-C, it shows and writes the parts that are done.
+    """
+    from functools import partial
+
+    from rich.console import Console
+
+    from eval.serving import guard_beside_none, players_at_once, size_and_length
+    from haggle.cli.tables import print_columns, print_table
+    from haggle.core.storage import write_json
+    from serving.engines import method_of, open_engine
+
+    method = method_of(engine, gguf, model)
+    counts, items = _numbers(players, "--players"), _numbers(sizes, "--sizes")
+    loaded = open_engine(engine, gguf, model)
+    figures: dict[str, Any] = {"engine": loaded.name, "model": Path(loaded.model).name}
+    try:
+        with Console(stderr=True, quiet=quiet).status("starting") as status:
+            measure: dict[Part, Callable[[Callable[[str], None]], Any]] = {
+                Part.GUARD: partial(guard_beside_none, loaded, method, world, turns),
+                Part.PLAYERS: partial(players_at_once, loaded, method, world, counts, turns),
+                Part.SIZE: partial(size_and_length, loaded, method, items, length),
+            }
+            for chosen in part or list(Part):
+                figures[chosen.value] = measure[chosen](status.update)
+    finally:
+        loaded.close()
+        for name, found in figures.items():
+            if isinstance(found, list):
+                print_columns(name, found, COLUMNS[name])
+            elif isinstance(found, dict):
+                print_table(name, found)
+        if out is not None:
+            write_json(out, figures)
+
+
+def _numbers(text: str, where: str) -> list[int]:
+    from haggle.core.errors import HaggleError
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise HaggleError(f"no list of numbers: {text!r}", where=where, hint="write 1,4,16")
+    return numbers

@@ -1,0 +1,39 @@
+"""Which of llama.cpp's slots answers whom, so that each conversation finds its own prompt again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Slots:
+    """A slot is held for a whole answer. It goes to the conversation that it served last, else to
+    the one that was idle longest, so a newcomer takes nobody's prompt while there is room."""
+
+    def __init__(self, count: int) -> None:
+        self._texts = [""] * count
+        self._free = list(range(count))  # the longest idle first
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def held(self, prompt: str) -> Iterator[int]:
+        """Hold a slot while an answer to `prompt` is made; waits where all are busy."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free)
+            slot = self._best(prompt)
+            self._free.remove(slot)
+        try:
+            yield slot
+        finally:
+            with self._changed:
+                self._texts[slot] = prompt
+                self._free.append(slot)
+                self._changed.notify()
+
+    def _best(self, prompt: str) -> int:
+        def continued(slot: int) -> int:
+            text = self._texts[slot]
+            return len(text) if prompt.startswith(text) else 0
+
+        return max(self._free, key=continued)
