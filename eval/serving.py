@@ -84,7 +84,7 @@ def timed_turn(
             text += piece
             if not first and SPOKEN.search(text):
                 first = time.perf_counter() - start
-        else:
+        elif isinstance(piece, TurnRecord):
             turn = piece
     seconds = time.perf_counter() - start
     answers = watched.answers

@@ -14,6 +14,7 @@ from haggle.core.errors import HaggleError, install_hint
 from haggle.trade.methods import DEFAULT_METHOD, METHODS
 from haggle.weights.adapters import METHOD_KEY, taught_method
 from serving.engines.config import EngineConfig
+from serving.engines.gguf import gguf_text
 from serving.shipped import MODELS, shipped_adapter, with_shipped_model
 
 __all__ = [
@@ -90,8 +91,6 @@ def method_for(config: EngineConfig) -> str:
 def _taught(config: EngineConfig) -> str | None:
     """What the files of a config's model say of its method."""
     if config.gguf is not None:
-        from serving.engines.llamacpp_engine import gguf_text
-
         return gguf_text(config.gguf, METHOD_KEY) if config.gguf.is_file() else None
     if config.model in MODELS and config.adapter is None:
         return taught_method(shipped_adapter(config.model))

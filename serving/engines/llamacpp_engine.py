@@ -40,7 +40,7 @@ from serving.engines.common import (
 )
 from serving.engines.config import EngineConfig
 from serving.engines.forcing import next_open
-from serving.engines.gguf import gguf_number, has_text, mapped, vocabulary
+from serving.engines.gguf import gguf_number, gguf_text, has_text, mapped, vocabulary
 from serving.engines.llamacpp_answer import Answer, Emit
 from serving.engines.slots import Slots
 

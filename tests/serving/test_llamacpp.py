@@ -17,7 +17,8 @@ from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine
 from serving.engines.common import prompt_text
-from serving.engines.llamacpp_engine import TEMPLATE_KEY, LlamaCppEngine, gguf_text
+from serving.engines.gguf import gguf_text
+from serving.engines.llamacpp_engine import TEMPLATE_KEY, LlamaCppEngine
 
 # Not imported here: `load_engine` sets how its threads wait before it does.
 pytestmark = [
