@@ -47,11 +47,13 @@ def _showing(session: Session, line: str, resolved: Resolved) -> Resolved:
 
 
 def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, ...]) -> list[Note]:
-    """What there is to say of the goods that a line asks about, answered in this state."""
+    """What there is to say of the goods that a line asks about, answered in this state. An order or
+    a bid that asks as well hears what is known, if it is."""
     answering = session.procedure.state(state)
-    if not (answering.payload == "show" or answering.transparent):
+    talks = answering.payload == "show" or answering.transparent
+    if not (talks or answering.payload in ("cart", "bid")):
         return []
-    if not asks_about_goods(line, session.read(line)):
+    if not asks_about_goods(line, session.read(line), on_topic=not talks):
         return []
     items = _asked_about(session, line, shown)
     heard = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
@@ -65,6 +67,7 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         if text
         else Note("unknown", item.item_name)
         for item, text in found
+        if text or talks
     ]
 
 

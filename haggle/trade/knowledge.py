@@ -110,11 +110,12 @@ def _weight(hits: int) -> float:
     return TOPIC + AGAIN * (hits - 1) if hits else 0.0
 
 
-def asks_about_goods(line: str, reading: Reading) -> bool:
+def asks_about_goods(line: str, reading: Reading, *, on_topic: bool = False) -> bool:
     """Whether a line asks what goods are like: not for their price, stock or availability, not for
-    the total, and not about other things. `reading` is the reading of the line."""
+    the total, and not about other things. `reading` is the reading of the line; `on_topic` asks for
+    a question about one of the topics."""
     sentences = _SENTENCE_END.split(clean_utterance(line))
-    return any(_asks_about_goods(sentence, reading) for sentence in sentences)
+    return any(_asks_about_goods(sentence, reading, on_topic) for sentence in sentences)
 
 
 def asks_for_price(line: str) -> bool:
@@ -122,13 +123,15 @@ def asks_for_price(line: str) -> bool:
     return bool(_says(line, knowledge().prices)) and not _says(line, knowledge().measures)
 
 
-def _asks_about_goods(sentence: str, reading: Reading) -> bool:
+def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     cues = knowledge()
     if not ("?" in sentence or _says(sentence, cues.asking)):
         return False
     if _says(sentence, cues.deals) and not _says(sentence, cues.measures):
         return False
     on_topic = any(_says(sentence, topic.asked) for topic in cues.topics.values())
+    if strictly and not on_topic:
+        return False
     if reading.mentions:
         general = "?" in sentence or bool(_says(sentence, cues.general))
         return on_topic or (general and not reading.numbers)  # "is 50 all right?" is a bid

@@ -64,11 +64,13 @@ def test_other_lines_are_answered_as_they_were(visit, told, line):
     assert visit(world=told).turn("SHOW_ITEMS", "Look.", line, show=["Sharp Axe"]).says == "Look."
 
 
-def test_an_order_is_not_interrupted_by_facts(visit, told):
+def test_an_order_that_asks_is_answered_as_well(visit, told):
     customer = visit(world=told)
     line = "is the sharp axe any good? I take one anyway"
     turn = customer.turn("OFFER_SELL", "__CART__.", line, cart=[["Sharp Axe", 1]])
-    assert turn.says == "1 Sharp Axe."
+    assert turn.says == "1 Sharp Axe. A felling axe."
+    turn = customer.turn("FINAL_CHECK", "__CART__ for __PRICE__?", "deal. is the axe any good?")
+    assert "A felling axe" not in turn.says
 
 
 def test_numbers_of_a_fact_are_no_false_prices(visit, told):
