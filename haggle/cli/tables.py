@@ -77,7 +77,7 @@ def print_columns(title: str, rows: list[dict[str, Any]], columns: tuple[str, ..
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, box=box.SIMPLE)
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column, justify="right")
     for row in rows:
