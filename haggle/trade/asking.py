@@ -2,7 +2,8 @@
 
 A decision that the model itself finds unlikely is not carried out: the merchant asks, the cart
 stays. A plain yes to its question carries the decision out after all; any other line is answered
-as always.
+as always. Nothing is asked twice: who says the same again in other words is believed, and who
+refused it is asked for the name of the goods.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
+from haggle.language.evidence import Evidence
 from haggle.trade.guard import Ruling, terms_of
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines
@@ -30,6 +32,11 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     meant = resolve(session, proposal, guarded=True)
     if not meant.cart or meant.cart == session.cart or meant.notes:
         return None
+    asked = settled(session)
+    if asked is not None and asked.cart == meant.cart:
+        if not _refuses(session, line, asked):
+            return None
+        return _asked("other", proposal, session, lines().ask["other"])
     names = _candidates(session, line, meant.cart)
     if names:
         return _asked("which", proposal, session, lines().ask["which"].format(names=names))
@@ -46,12 +53,23 @@ def settled(session: Session) -> Resolved | None:
 
 def agrees(session: Session, line: str) -> bool:
     """Whether a line is a plain yes to the last question."""
-    meant, consent = settled(session), session.read(line).consent
-    if meant is None or consent is None:
-        return False
+    meant = settled(session)
+    found = _answer(session, line, meant) if meant is not None else None
+    return found is not None and found.verdict == "affirms"
+
+
+def _refuses(session: Session, line: str, meant: Resolved) -> bool:
+    """Whether a line has a no to the last question in it."""
+    found = _answer(session, line, meant)
+    return found is not None and (found.verdict != "open" or found.reason == "refusal")
+
+
+def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:
+    """What a line is evidence of, said to the question whether this order is meant."""
+    consent = session.read(line).consent
     price = session.sale_price if meant.sale_price is None else meant.sale_price
     terms = terms_of(session, meant.cart, price)
-    return terms is not None and consent.answer(terms).verdict == "affirms"
+    return consent.answer(terms) if consent is not None and terms is not None else None
 
 
 def _candidates(session: Session, line: str, wanted: Cart) -> str:

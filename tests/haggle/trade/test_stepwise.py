@@ -238,6 +238,20 @@ def test_another_answer_to_the_question_is_read_as_any_line(stall):
     assert session.cart == {} and session.pending is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "state", "cart", "why"),
+    [
+        ("No axe! The other thing!", "CASUAL", {}, "asked_other"),
+        ("the sharp axes there, a couple", "OFFER_SELL", {"axe": 2}, ""),
+    ],
+)
+def test_nothing_is_asked_twice(stall, answer, state, cart, why):
+    merchant, session = asker(stall, 0.2, TWO_AXES, TWO_AXES, SAID)
+    assert merchant.reply(session, "couple of the sharp axe thingies").withheld == "asked_order"
+    turn = merchant.reply(session, answer)
+    assert (turn.state, session.cart, turn.withheld) == (state, cart, why)
+
+
 def test_of_two_candidates_it_is_asked_which(stall):
     potion = '{"last":"","state":"OFFER_SELL","cart":[["Mana Potion",1]]}'
     items = [*stall.items, stall.items[1].model_copy(update={
