@@ -15,8 +15,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, Protocol
 
-from haggle.core.forced import after
-from haggle.core.grammar import (
+from haggle.core.json_text import to_json
+from haggle.grammar.forced import after
+from haggle.grammar.nodes import (
     GBNF,
     REGEX,
     SCHEMA,
@@ -31,7 +32,6 @@ from haggle.core.grammar import (
     pattern,
     render,
 )
-from haggle.core.json_text import to_json
 
 CACHED = 512  # grammars kept
 SPOKEN_CHARACTERS = 240  # two to three times the longest line there is to learn from

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from haggle.core.grammar import OneOf, Times, joined, number, pattern
+from haggle.grammar.nodes import OneOf, Times, joined, number, pattern
 
 _PLUS = joined("+", number(3))
 FORMULA = OneOf(

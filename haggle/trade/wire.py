@@ -27,8 +27,8 @@ from haggle.core.codec import (
     Value,
     Whole,
 )
-from haggle.core.grammar import SPOKEN, Chars, OneOf, Text, Times, joined, number, pattern
 from haggle.core.json_text import DecodeError, bounded_int, read_object, text_of, to_json
+from haggle.grammar.nodes import SPOKEN, Chars, OneOf, Text, Times, joined, number, pattern
 from haggle.trade.formula import FORMULA, Formula
 from haggle.trade.procedure import Payload, Procedure
 

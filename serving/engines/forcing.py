@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from haggle.core.forced import DONE, after, forced
-from haggle.core.grammar import Node
+from haggle.grammar.forced import DONE, after, forced
+from haggle.grammar.nodes import Node
 from serving.engines.gguf import Vocabulary
 
 LONGEST = 24  # characters of a token that are looked at; longer ones are rows of one character

@@ -26,8 +26,8 @@ from haggle.core.codec import (
 )
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.forced import DONE, after, forced, is_free
-from haggle.core.grammar import Node
+from haggle.grammar.forced import DONE, after, forced, is_free
+from haggle.grammar.nodes import Node
 from haggle.weights.chat_template import FAMILIES, Family, family_of
 from haggle.weights.gguf_file import check_gguf
 from haggle.weights.models import locate_base

@@ -9,8 +9,8 @@ import pytest
 
 from haggle.core.codec import matches, to_node
 from haggle.core.config import ROOT
-from haggle.core.forced import DONE, after
-from haggle.core.grammar import OneOf, Text, joined
+from haggle.grammar.forced import DONE, after
+from haggle.grammar.nodes import OneOf, Text, joined
 from serving.engines import load_engine, read_engine_config
 from serving.engines.forcing import next_open
 from serving.engines.gguf import Vocabulary

@@ -1,6 +1,6 @@
 """What of an answer is decided before a model speaks: text that a grammar forces.
 
-A grammar is a tree of nodes (`haggle.core.grammar`). `after` takes text off its front, and what is
+A grammar is a tree of nodes (`haggle.grammar.nodes`). `after` takes text off its front, and what is
 left is a grammar again. So an answer is a row of forced texts and open spans: only the open ones
 need a model.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache, reduce
 
-from haggle.core.grammar import Chars, Join, Node, OneOf, Text, Times
+from haggle.grammar.nodes import Chars, Join, Node, OneOf, Text, Times
 
 DONE = Text("")  # nothing is left to say
 _CACHED = 4096

@@ -8,8 +8,8 @@ import pytest
 
 from haggle.core.codec import Choice, Either, Field, Fields, Items, Label, Row, Spoken, Whole
 from haggle.core.codec import _text as to_node
-from haggle.core.forced import DONE, after, forced, is_free
-from haggle.core.grammar import REGEX, render
+from haggle.grammar.forced import DONE, after, forced, is_free
+from haggle.grammar.nodes import REGEX, render
 
 NAMES = Label(("Sharp Axe", "Sharp Knife", "Sœur's Salve"))
 CART = Items(Row((NAMES, Either((Whole(2), Label(("all",)))))), 0, 3)
