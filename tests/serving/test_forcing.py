@@ -1,4 +1,4 @@
-"""Forced text ends where a token ends, and the model says what it said token by token."""
+"""Forced text ends where a token ends, and the model decides as it did token by token."""
 
 from __future__ import annotations
 
@@ -58,18 +58,21 @@ def test_every_token_of_an_answer_stays_whole(engine, constrain):
 
 
 @pytest.mark.slow
-def test_the_merchant_answers_as_it_did_token_by_token(engine):
-    """Decisions are the same on development cases; of the words a near tie may fall otherwise,
-    since llama.cpp computes rows of tokens together a little differently."""
+def test_the_merchant_decides_as_it_did_token_by_token(engine):
+    """Of the spoken words nothing is claimed: several are nearly as likely as the first, and
+    llama.cpp computes tokens that are read together a little differently (docs/log.md)."""
     from eval.cases import _session, load_cases
     from haggle.trade.merchant import Merchant
+    from haggle.trade.methods import DEFAULT_METHOD
     from haggle.trade.world_io import load_worlds
 
     benchmarks = ROOT / "eval" / "benchmarks"
     worlds = load_worlds(benchmarks / "worlds")
     cases = load_cases(benchmarks / "dev.jsonl", worlds)[::16]
     merchant = Merchant(engine, "state")
-    requests = [merchant.request(_session(c, worlds, "astp", c.id), c.player) for c in cases]
+    requests = [
+        merchant.request(_session(c, worlds, DEFAULT_METHOD, c.id), c.player) for c in cases
+    ]
     filled = engine.generate(requests)
     vocabulary, engine.vocabulary = engine.vocabulary, None
     try:
@@ -81,5 +84,3 @@ def test_the_merchant_answers_as_it_did_token_by_token(engine):
         assert matches(request.constraint, one.text)
         assert one.text.split(',"say":')[0] == other.text.split(',"say":')[0]
         assert abs(one.prompt_tokens - other.prompt_tokens) <= 2
-    same = sum(one.text == other.text for one, other in zip(filled, written, strict=True))
-    assert same >= len(cases) - 2
