@@ -133,8 +133,7 @@ def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     if strictly and not on_topic:
         return False
     if reading.mentions:
-        general = "?" in sentence or bool(_says(sentence, cues.general))
-        return on_topic or (general and not reading.numbers)  # "is 50 all right?" is a bid
+        return on_topic or not _numbers(sentence)  # "is 50 all right for the axe?" is a bid
     return on_topic and bool(_says(sentence, cues.goods)) and not _says(sentence, cues.others)
 
 
@@ -148,6 +147,10 @@ def speaks_of_price(sentence: str, currency: str = "") -> bool:
     near = {words[place] for at in numbers for place in (at - 1, at + 1) if 0 <= place < len(words)}
     priced = bool(numbers) and not cues.priced.isdisjoint(words)
     return priced or not money.isdisjoint(near) or bool(_BARE_PRICE.search(sentence))
+
+
+def _numbers(sentence: str) -> bool:
+    return any(_is_number(word.casefold()) for word in _WORD.findall(sentence))
 
 
 def _forms(word: str) -> Iterable[str]:

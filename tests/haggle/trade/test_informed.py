@@ -117,3 +117,16 @@ def test_a_question_beside_an_order_is_answered(visit, told):
     line = "I need two ropes. What is the sharp axe made of?"
     turn = visit(world=told).turn("SHOW_ITEMS", "Look.", line, show=["Sharp Axe"])
     assert turn.says == "Look. Forged in Norwall of blue steel."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "is it new?",
+        "twenty, hm. but is it new",
+        "I owe my aunt 90 and her name is Ada. does the sharp axe rust tho",
+    ],
+)
+def test_questions_in_other_words_are_heard(visit, told, line):
+    turn = visit(world=told).turn("SHOW_ITEMS", "Look.", line, show=["Sharp Axe"])
+    assert turn.says != "Look."
