@@ -127,10 +127,11 @@ def engine_config(run: RunConfig) -> EngineConfig:
 
 def with_methods(config: EvalConfig) -> EvalConfig:
     """The experiment with the method of every run filled in, as its model was taught."""
-    runs = [
-        run.model_copy(update={"method": run.method or method_for(engine_config(run))})
-        for run in config.runs
-    ]
+    return _each(config, lambda run: run.method or method_for(engine_config(run)))
+
+
+def _each(config: EvalConfig, method: Callable[[RunConfig], str]) -> EvalConfig:
+    runs = [run.model_copy(update={"method": method(run)}) for run in config.runs]
     return config.model_copy(update={"runs": runs})
 
 
@@ -182,6 +183,7 @@ def run_experiment(
     only once a model has answered: an engine that cannot start leaves nothing behind. Raises
     HaggleError when `out` holds another experiment.
     """
+    config = _each(config, lambda run: run.method or DEFAULT_METHOD)
     with _claimed(out, config):
         return _run(config, out, start, progress)
 
@@ -295,10 +297,10 @@ def _play_scenario(
                 finished[dialogue.seed] = dialogue
                 bar.advance(task)
 
-            method = run.method or DEFAULT_METHOD
+            assert run.method is not None
             for first in range(0, len(todo), config.batch):
                 group = todo[first : first + config.batch]
-                plays = [make_play(config, scenario, seed, method) for seed in group]
+                plays = [make_play(config, scenario, seed, run.method) for seed in group]
                 try:
                     play_batch(plays, merchant, done)
                 finally:

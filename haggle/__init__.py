@@ -3,7 +3,7 @@
     import haggle
 
     shop = haggle.open_shop("my_shop.yaml")          # the shipped model, guard `state`
-    turn = shop.say("two lanterns, and is that your best price?")
+    turn = shop.say("good day! two lanterns, please")
     print(turn.says, turn.state, shop.cart, shop.sales)
 
 Importing it is light: a model is loaded when a shop is opened.

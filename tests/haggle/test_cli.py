@@ -26,7 +26,16 @@ COMMANDS = (
     "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",
     "demo",
 )  # fmt: skip
-SUBCOMMANDS = {"character", "cases", "compare", "learning-curve", "sop", "talk", "turns"}  # of eval
+SUBCOMMANDS = {
+    "character",
+    "cases",
+    "compare",
+    "learning-curve",
+    "planner",
+    "sop",
+    "talk",
+    "turns",
+}  # of eval
 TALK = {"form", "judge", "label", "report", "step"}  # of eval talk
 HEAVY = ("torch", "transformers", "trl", "datasets", "vllm", "xllamacpp", "matplotlib", "pyarrow")
 WORLD = """\

@@ -60,5 +60,5 @@ def test_the_readme_example_runs_on_the_shipped_model(tmp_path):
         "item_id,item_name,price,quantity\nlamp,Brass Lantern,20,5\n", encoding="utf-8"
     )
     with haggle.open_shop(shop_file) as shop:
-        turn = shop.say("two lanterns, and is that your best price?")
+        turn = shop.say("good day! two lanterns, please")
         assert turn.says and shop.cart == {"Brass Lantern": 2}

@@ -606,13 +606,16 @@ export interface components {
         };
         /**
          * MerchantInfo
-         * @description Who stands behind the counter. `samples` are lines that show how this merchant speaks.
+         * @description Who stands behind the counter. `samples` are lines that show how this merchant speaks;
+         *     `manner` is that of the lines that a small model chooses from, else read off the persona.
          */
         MerchantInfo: {
             /** Name */
             name: string;
             /** Persona */
             persona: string;
+            /** Manner */
+            manner?: ("plain" | "gruff" | "warm" | "sly" | "formal" | "cheerful" | "weary" | "archaic" | "nerdy") | null;
             /**
              * Samples
              * @default []
