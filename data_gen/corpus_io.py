@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, InstanceOf
 
+from data_gen.corpus_check import check_files
 from data_gen.language.phrasebook import Split
 from data_gen.sources import row_messages
 from haggle.core.config import Record, load_config
@@ -240,30 +241,15 @@ def _check_names(session: Session, turn: CorpusAnswer, where: str) -> None:
 
 def main() -> None:
     """Check every file and say what it holds; every problem is listed, not only the first."""
-    import sys
 
-    problems = 0
-    files = [Path(p) for p in sys.argv[1:]] or sorted(CORPUS.glob("*.yaml"))
-    for path in files:
-        try:
-            loaded = load_config(path, CorpusFile)
-        except HaggleError as error:
-            problems += 1
-            print(error)
-            continue
-        turns = 0
-        for number, dialogue in enumerate(loaded.dialogues, start=1):
-            try:
-                rows = _dialogue_rows(path, loaded.voice, number, dialogue)
-                turns += sum(len(row["turns"]) for row in rows)
-            except HaggleError as error:
-                problems += 1
-                print(error)
-        print(
-            f"{path.name}: {loaded.voice}, {loaded.split}, "
-            f"{len(loaded.dialogues)} dialogues, {turns} turns"
-        )
-    sys.exit(1 if problems else 0)
+    def turns(path: Path, loaded: CorpusFile, number: int, dialogue: CorpusDialogue) -> int:
+        rows = _dialogue_rows(path, loaded.voice, number, dialogue)
+        return sum(len(row["turns"]) for row in rows)
+
+    check_files(
+        CorpusFile, CORPUS, lambda file: file.dialogues, turns,
+        lambda file: f"{file.voice}, {file.split}",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

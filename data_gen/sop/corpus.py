@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import Field
 
 from data_gen.config import EVERY
+from data_gen.corpus_check import check_files
 from data_gen.language.phrasebook import Split
 from data_gen.sop.facts import unknown_numbers
 from data_gen.sop.rows import to_row
@@ -156,25 +157,11 @@ def _check_names(talk: Talk, turn: CorpusTurn, where: str) -> None:
 
 def main() -> None:
     """Check every file and say what it holds; the first problem of each dialogue is listed."""
-    import sys
 
-    problems = 0
-    for path in [Path(p) for p in sys.argv[1:]] or sorted(CORPUS.glob("*.yaml")):
-        try:
-            loaded = load_config(path, CorpusFile)
-        except HaggleError as error:
-            problems += 1
-            print(error)
-            continue
-        turns = 0
-        for number, dialogue in enumerate(loaded.dialogues, start=1):
-            try:
-                turns += len(_row(path.name, loaded, number, dialogue)["turns"])
-            except HaggleError as error:
-                problems += 1
-                print(error)
-        print(f"{path.name}: {loaded.split}, {len(loaded.dialogues)} dialogues, {turns} turns")
-    sys.exit(1 if problems else 0)
+    def turns(path: Path, loaded: CorpusFile, number: int, dialogue: CorpusDialogue) -> int:
+        return len(_row(path.name, loaded, number, dialogue)["turns"])
+
+    check_files(CorpusFile, CORPUS, lambda file: file.dialogues, turns, lambda file: file.split)
 
 
 if __name__ == "__main__":

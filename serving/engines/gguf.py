@@ -19,33 +19,34 @@ def mapped(gguf: Path) -> Iterator[mmap.mmap]:
         yield data
 
 
+def _behind(data: mmap.mmap, text: str) -> int | None:
+    """Where a string that stands in a GGUF as an entry of its own ends, or None without one."""
+    encoded = text.encode("utf-8")
+    at = data.find(len(encoded).to_bytes(8, "little") + encoded)
+    return at + 8 + len(encoded) if at >= 0 else None
+
+
 def has_text(data: mmap.mmap, text: str) -> bool:
     """Whether a string stands in a GGUF as an entry of its own."""
-    encoded = text.encode("utf-8")
-    return data.find(len(encoded).to_bytes(8, "little") + encoded) >= 0
+    return _behind(data, text) is not None
 
 
 def gguf_number(gguf: Path, key: str) -> int | None:
     """An entry of type uint32 of a GGUF, found without reading its whole vocabulary."""
-    encoded = key.encode("utf-8")
     with mapped(gguf) as data:
-        at = data.find(len(encoded).to_bytes(8, "little") + encoded)
-        if at < 0:
-            return None
-        at += 8 + len(encoded) + 4
-        return int.from_bytes(data[at : at + 4], "little")
+        at = _behind(data, key)
+        return None if at is None else int.from_bytes(data[at + 4 : at + 8], "little")
 
 
 def gguf_text(gguf: Path, key: str) -> str | None:
     """An entry of type string of a GGUF, found without reading its whole vocabulary."""
-    encoded = key.encode("utf-8")
     with mapped(gguf) as data:
-        at = data.find(len(encoded).to_bytes(8, "little") + encoded)
-        if at < 0:
+        at = _behind(data, key)
+        if at is None:
             return None
-        at += 8 + len(encoded) + 4
-        length = int.from_bytes(data[at : at + 8], "little")
-        return data[at + 8 : at + 8 + length].decode("utf-8", errors="replace")
+        first = at + 12  # behind the type and the length
+        length = int.from_bytes(data[at + 4 : first], "little")
+        return data[first : first + length].decode("utf-8", errors="replace")
 
 
 class Vocabulary:

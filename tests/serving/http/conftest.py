@@ -59,6 +59,26 @@ class Game(httpx.Client):
         return [(kind.removeprefix("event: "), json.loads(data[6:])) for kind, data in blocks]
 
 
+class Endless(ScriptedEngine):
+    """An engine whose first line has no end until its listener leaves."""
+
+    def __init__(self, answers: tuple[str, ...] = ()) -> None:
+        super().__init__(answers)
+        self.closed = threading.Event()
+
+    def stream(self, request: Any) -> Any:
+        if self.closed.is_set():
+            yield from super().stream(request)
+            return
+        try:
+            yield '{"last":"","state":"CASUAL","say":"'
+            while True:
+                time.sleep(0.01)
+                yield "and "
+        finally:
+            self.closed.set()
+
+
 @contextmanager
 def served(engine: Engine | tuple[str, ...], **options: Any) -> Iterator[Game]:
     """A client of a server that runs while the block does; `limits` are fields of Limits."""
@@ -85,3 +105,9 @@ def served(engine: Engine | tuple[str, ...], **options: Any) -> Iterator[Game]:
 def serve() -> Callable[..., AbstractContextManager[Game]]:
     """Starts a server: answers of the model or an engine, then options of make_app."""
     return served
+
+
+@pytest.fixture
+def endless() -> type[Endless]:
+    """An engine whose first line has no end until its listener leaves."""
+    return Endless

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
-
-from serving.engines.scripted import ScriptedEngine
 
 TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
 BYE = '{"last":"","state":"END","say":"Farewell."}'
@@ -89,20 +85,8 @@ def test_a_foreign_page_gets_no_turn(serve):
         assert bare.status_code == 403 and "--allow-origin" in bare.json()["error"]["hint"]
 
 
-def test_a_player_who_leaves_stops_the_model_and_a_second_line_waits_for_nobody(serve):
-    class Endless(ScriptedEngine):
-        closed = threading.Event()
-
-        def stream(self, request: Any) -> Any:
-            try:
-                yield '{"last":"","state":"CASUAL","say":"'
-                while True:
-                    time.sleep(0.01)
-                    yield "and "
-            finally:
-                self.closed.set()
-
-    engine = Endless([])
+def test_a_player_who_leaves_stops_the_model_and_a_second_line_waits_for_nobody(serve, endless):
+    engine = endless()
     with serve(engine) as client:
         with live(client, client.open()) as socket:
             socket.send('{"text": "well?"}')

@@ -128,23 +128,8 @@ def test_every_refusal_has_the_same_form(serve):
         assert client.get(f"/sessions/{session}").json()["state"] == ""
 
 
-def test_a_player_who_leaves_amid_a_line_leaves_no_session_waiting(serve):
-    class Endless(ScriptedEngine):
-        closed = threading.Event()
-
-        def stream(self, request: Any) -> Any:
-            if self.closed.is_set():
-                yield from super().stream(request)
-                return
-            try:
-                yield '{"last":"","state":"CASUAL","say":"'
-                while True:
-                    time.sleep(0.01)
-                    yield "and "
-            finally:
-                self.closed.set()
-
-    engine = Endless([TALK])
+def test_a_player_who_leaves_amid_a_line_leaves_no_session_waiting(serve, endless):
+    engine = endless([TALK])
     with serve(engine) as client:
         session = client.open()
         body = {"text": "well?", "stream": True}
