@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
-from haggle.trade.guard import Ruling, terms_of
+from haggle.trade.guard import Ruling, evident_goods, terms_of
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, resolve
@@ -37,6 +37,8 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
         if not _refuses(session, line, asked):
             return None
         return _asked("other", proposal, session, lines().ask["other"])
+    if not meant.cart.keys() <= evident_goods(session, line):
+        return None
     names = _candidates(session, line, meant.cart)
     if names:
         return _asked("which", proposal, session, lines().ask["which"].format(names=names))

@@ -11,6 +11,7 @@ closes by the game's own `Session.confirm` alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from haggle.core import domain
@@ -19,6 +20,8 @@ from haggle.language.evidence import Consent, Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
+from haggle.trade.fitting import fits, put_back, ruled_out
+from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders, refers
 from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
@@ -69,7 +72,8 @@ class Guard:
         consent = self.consent
         if consent is None or ruling.action is None or ruling.line:
             return ruling
-        for step in (self._ending, self._countable, self._goods, self._bid):
+        steps = (self._ending, self._countable, self._goods, self._bid, self._put_back, self._shelf)
+        for step in steps:
             ruling = step(ruling, consent)
         return ruling
 
@@ -166,8 +170,8 @@ class Guard:
         )
 
     def _goods(self, ruling: Ruling, consent: Consent) -> Ruling:
-        """No goods that are neither named nor shown nor in the cart; no cart called off or replaced
-        without words for it."""
+        """No goods that are ruled out, or neither named nor meant of those shown nor in the cart;
+        no cart called off or replaced without words for it."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
         state = session.procedure.state(proposal.state)
@@ -175,10 +179,12 @@ class Guard:
             return ruling if consent.calls_off() else self._kept(ruling, "not_called_off")
         if state.payload != "cart":
             return ruling
+        proposal = self._counted(proposal)
         asked = carried_out(session, proposal)
         named = session.named(self.utterance, sure=False)
-        shown = {i.item_id for i in map(session.world.find, session.shown) if i is not None}
-        evident = named | shown | session.cart.keys()
+        evident = evident_goods(session, self.utterance)
+        if new := self._only_asked_about(asked):
+            return self._shown(ruling, "asked_about", new)
         kept: Lines = tuple(
             line for line in asked if _item_id(session.world, line[0]) in evident | {None}
         )
@@ -189,22 +195,115 @@ class Guard:
         if len(kept) == len(asked) and not lost:
             return ruling
         if not kept and not session.cart:
-            safe = lines().safe[session.procedure.fallback]
-            fallback = _casual(proposal, session.procedure.fallback)
-            return ruling.because("not_named", fallback, safe)
+            return self._nothing_wanted(ruling)
         names = {session.world.by_id[i].item_name: session.cart[i] for i in lost}
         cart = (*names.items(), *kept) or tuple(held(session).items())
+        if (
+            not names
+            and not kept
+            and session.cart.keys() <= ruled_out(session.world, self.utterance)
+        ):
+            return self._cleared(ruling)
         reason = "not_named" if len(kept) < len(asked) else "not_called_off"
         line = lines().safe[proposal.state]
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 
-    def _bid(self, ruling: Ruling, consent: Consent) -> Ruling:
-        """A bid below nothing is none."""
+    def _counted(self, proposal: Proposal) -> Proposal:
+        """The order with one piece, or as many as in the cart, where the number that it has is more
+        than there are and counts nothing in the line: "do 17 and it's mine"."""
+        session, reading = self.session, self.session.read(self.utterance)
+        bids = {number.value for number in reading.numbers}
+        counted = {m.quantity for m in reading.mentions}
+        asked = carried_out(session, proposal)
+        cart: list[tuple[str, Quantity]] = []
+        for name, quantity in asked:
+            item = session.world.recognise(name)
+            if item is not None and quantity in bids - counted and quantity > (item.quantity or 0):
+                quantity = session.cart.get(item.item_id, 1)
+            cart.append((name, quantity))
+        return proposal if cart == list(asked) else replace(proposal, cart=tuple(cart), change=None)
+
+    def _only_asked_about(self, asked: Lines) -> list[str]:
+        """Names of goods that are new in an order, where the line names and asks about them and
+        orders nothing."""
+        session, line = self.session, self.utterance
+        ids = session.named(line) - session.cart.keys()
+        names = [name for name, _ in asked if _item_id(session.world, name) in ids]
+        question = names and not orders(line) and asks_about_goods(line, session.read(line))
+        return names if question else []
+
+    def _nothing_wanted(self, ruling: Ruling) -> Ruling:
+        """In place of an order of goods that nobody asked for: goods that fit the line, or a
+        question."""
+        proposal = ruling.action
+        assert proposal is not None
+        if fitting := [item.item_name for item in fits(self.session.world, self.utterance)]:
+            return self._shown(ruling, "not_named", fitting)
+        fallback = _casual(proposal, self.session.procedure.fallback)
+        if not self.session.pending:
+            return ruling.because("not_named", fallback, lines().safe[fallback.state])
+        ruling = ruling.because("not_named", fallback, lines().ask["other"])
+        return replace(ruling, withheld=Withheld("asked_other"))
+
+    def _shown(self, ruling: Ruling, reason: str, names: Sequence[str]) -> Ruling:
+        """The shelf in place of what was proposed, where it may follow."""
+        proposal, states = ruling.action, self.session.procedure.states
+        assert proposal is not None
+        shelf = next((s for s in self._states if states[s].payload == "show"), None)
+        if shelf is None or not names:
+            return ruling
+        shown = replace(_casual(proposal, shelf), show=tuple(names))
+        return ruling.because(reason, shown, lines().safe[shelf])
+
+    def _cleared(self, ruling: Ruling) -> Ruling:
+        """All goods put back."""
+        proposal = ruling.action
+        assert proposal is not None
+        cleared = _casual(proposal, self.session.procedure.fallback, cart=())
+        return ruling.because("called_off", cleared, said(self.session, "called_off"))
+
+    def _put_back(self, ruling: Ruling, _consent: Consent) -> Ruling:
+        """Goods that the line takes out of the order go, also where the model talks past it."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
-        if session.procedure.state(proposal.state).payload != "bid" or proposal.bid is None:
+        states, state = session.procedure.states, session.procedure.state(proposal.state)
+        back = put_back(session.world, self.utterance) & session.cart.keys()
+        if not back or state.payload == "cart" or state.resets or state.clears:
             return ruling
-        if not consent.bids_below_nothing():
+        if not session.cart.keys() - back:
+            return self._cleared(ruling)
+        offer = next((s for s in self._states if states[s].payload == "cart"), None)
+        if offer is None:
+            return ruling
+        left = {
+            session.world.by_id[i].item_name: n for i, n in session.cart.items() if i not in back
+        }
+        changed = replace(_casual(proposal, offer), cart=tuple(left.items()))
+        return ruling.because("put_back", changed, lines().safe[offer])
+
+    def _shelf(self, ruling: Ruling, _consent: Consent) -> Ruling:
+        """Goods that a line asks for are shown, where the model would talk of other things."""
+        session, proposal = self.session, ruling.action
+        assert proposal is not None
+        if ruling.reasons or proposal.state != session.procedure.fallback or proposal.cart == ():
+            return ruling
+        world, line = session.world, self.utterance
+        ids = session.named(line) - ruled_out(world, line) - session.cart.keys()
+        named = [world.by_id[i] for i in sorted(ids) if world.by_id[i].for_sale]
+        told = asks_about_goods(line, session.read(line))  # is answered as it is
+        if told or not asks_for_goods(line, named=bool(named)):
+            return ruling
+        return self._shown(ruling, "asked_for", [i.item_name for i in named or fits(world, line)])
+
+    def _bid(self, ruling: Ruling, consent: Consent) -> Ruling:
+        """A bid below nothing is none, nor is a question that speaks of no price."""
+        session, proposal = self.session, ruling.action
+        assert proposal is not None
+        if session.procedure.state(proposal.state).payload != "bid":
+            return ruling
+        if "?" in self.utterance and not haggles(self.utterance):
+            return self._shown(ruling, "no_bid", session.in_view())
+        if proposal.bid is None or not consent.bids_below_nothing():
             return ruling
         return ruling.because("below_nothing", replace(proposal, bid=0))
 
@@ -213,6 +312,15 @@ class Guard:
         assert proposal is not None
         safe = lines().safe[self.session.procedure.fallback]
         return ruling.because(reason, replace(proposal, cart=None), safe)
+
+
+def evident_goods(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line may put into the cart: those it names, those in the cart, and
+    where its words can mean them those shown; none that it rules out."""
+    named = session.named(line, sure=False) | session.cart.keys()
+    if refers(line):
+        named |= {i.item_id for i in map(session.world.find, session.shown) if i is not None}
+    return frozenset(named) - ruled_out(session.world, line)
 
 
 def terms_of(session: Session, cart: Cart, price: float | None) -> Terms | None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from haggle.trade.knowledge import asks_about_goods, told
+from haggle.trade.knowledge import (
+    answers,
+    asks_about_goods,
+    asks_for_a_deal,
+    questions,
+    told,
+)
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
@@ -53,14 +59,30 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     talks = answering.payload == "show" or answering.transparent
     if not (talks or answering.payload in ("cart", "bid")):
         return []
-    if not asks_about_goods(line, session.read(line), on_topic=not talks):
-        return []
     items = _asked_about(session, line, shown)
-    heard = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
-    found = [
-        (item, told(item, line, currency=session.world.currency, heard=lambda t: t in heard))
-        for item in items
-    ]
+    past = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
+
+    def heard(text: str) -> bool:
+        return text in past
+
+    asked = questions(line)
+    if not asks_about_goods(line, session.read(line), on_topic=not talks):
+        if "?" not in line or all(map(asks_for_a_deal, asked)):
+            return []
+        items = [item for item in items if answers(item, line, heard)]  # "And the grammar?"
+    currency = session.world.currency
+
+    def known(item: Item) -> str:
+        said: list[str] = []
+
+        def known_by_now(text: str) -> bool:
+            return heard(text) or text in said
+
+        for part in asked[:MOST]:
+            said.append(told(item, part, currency=currency, heard=known_by_now))
+        return " ".join(filter(None, said))
+
+    found = [(item, known(item)) for item in items]
     several = len(found) > 1
     return [
         Note("told", f"{item.item_name}: {text}" if several else text)

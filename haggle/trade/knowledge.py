@@ -27,6 +27,10 @@ Score = Callable[[str, Sequence[str]], Sequence[float]]
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_NEXT_QUESTION = re.compile(
+    r"(?<=[.!?])\s+|,?\s+and\s+(?=(?:is|are|does?|did|can|will|would|has|have|how|what|which|who|where|when)\b)",
+    re.IGNORECASE,
+)
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
 _SIGN = r"[$€£¥]|%"
 _NUMBER = r"\d+(?:[.,]\d+)*"
@@ -56,6 +60,15 @@ class Knowledge(Record):
     goods: list[str]
     others: list[str]
     dull: Words
+    idle: Words
+    ruling_out: Words
+    needing: list[str]
+    ordering: list[str]
+    kinds: dict[str, Words]
+    conditions: dict[str, Words]
+    putting_back: list[str]
+    haggling: list[str]
+    referring: list[str]
     money: Words
     priced: Words
 
@@ -88,9 +101,30 @@ def told(
     facts, asked = new(item.facts), _without_name(_asking(clean_utterance(question)), item)
     scores = (score or by_words)(asked, facts) if facts else ()
     best = max(range(len(facts)), key=lambda n: scores[n], default=None)
-    if best is not None and scores[best] > 0:
-        return facts[best]
-    return next(iter(new([item.description])), "") or _shortened(" ".join(facts))
+    found = facts[best] if best is not None and scores[best] > 0 else ""
+    if _shared(asked, found):
+        return found
+    said = new(_SENTENCE_END.split(item.description))
+    near = next((text for text in said if _shared(asked, text)), "")
+    return near or found or next(iter(new([item.description])), "") or _shortened(" ".join(facts))
+
+
+def _shared(question: str, text: str) -> bool:
+    """Whether a text has a telling word of the question."""
+    return not (set(_stems(question)) - _dull()).isdisjoint(_stems(text))
+
+
+def questions(line: str) -> list[str]:
+    """The questions of a line, one by one; the line itself where it has no question mark."""
+    asking = [part for part in _SENTENCE_END.split(clean_utterance(line)) if "?" in part]
+    return [part for text in asking for part in _NEXT_QUESTION.split(text)] or [line]
+
+
+def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
+    """Whether anything that is known of an item, and was not heard yet, speaks of what is asked."""
+    texts = [t for t in (*item.facts, *_SENTENCE_END.split(item.description)) if not heard(t)]
+    asked = _without_name(_asking(clean_utterance(question)), item)
+    return max(by_words(asked, texts), default=0.0) > 0
 
 
 def by_words(question: str, texts: Sequence[str]) -> list[float]:
@@ -123,17 +157,47 @@ def asks_for_price(line: str) -> bool:
     return bool(_says(line, knowledge().prices)) and not _says(line, knowledge().measures)
 
 
+def asks_for_goods(line: str, *, named: bool) -> bool:
+    """Whether a line asks what there is or tells a need; with `named` goods any question does."""
+    return (named and "?" in line) or bool(_says(line, knowledge().needing))
+
+
+def orders(line: str) -> bool:
+    """Whether a line has words of an order in it."""
+    return bool(_says(line, knowledge().ordering)) or has_number(line)
+
+
+def puts_back(clause: str) -> bool:
+    """Whether words tell to take goods out of an order."""
+    return bool(_says(clause, knowledge().putting_back))
+
+
+def haggles(line: str) -> bool:
+    """Whether a line can be about a lower price."""
+    return bool(_says(line, knowledge().haggling)) or has_number(line)
+
+
+def refers(line: str) -> bool:
+    """Whether a line may mean goods that it does not name: by a pronoun, a number, an order."""
+    return bool(_says(line, knowledge().referring)) or has_number(line)
+
+
+def asks_for_a_deal(sentence: str) -> bool:
+    """Whether a sentence asks for price, stock, total or availability, or orders."""
+    return bool(_says(sentence, knowledge().deals)) and not _says(sentence, knowledge().measures)
+
+
 def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     cues = knowledge()
     if not ("?" in sentence or _says(sentence, cues.asking)):
         return False
-    if _says(sentence, cues.deals) and not _says(sentence, cues.measures):
+    if asks_for_a_deal(sentence):
         return False
     on_topic = any(_says(sentence, topic.asked) for topic in cues.topics.values())
     if strictly and not on_topic:
         return False
     if reading.mentions:
-        return on_topic or not _numbers(sentence)  # "is 50 all right for the axe?" is a bid
+        return on_topic or not has_number(sentence)  # "is 50 all right for the axe?" is a bid
     return on_topic and bool(_says(sentence, cues.goods)) and not _says(sentence, cues.others)
 
 
@@ -149,7 +213,8 @@ def speaks_of_price(sentence: str, currency: str = "") -> bool:
     return priced or not money.isdisjoint(near) or bool(_BARE_PRICE.search(sentence))
 
 
-def _numbers(sentence: str) -> bool:
+def has_number(sentence: str) -> bool:
+    """Whether a text has a number, in digits or words."""
     return any(_is_number(word.casefold()) for word in _WORD.findall(sentence))
 
 
@@ -213,7 +278,7 @@ def _dull() -> frozenset[str]:
 
 def _says(text: str, phrases: Sequence[str]) -> int:
     """How often a text has one of the phrases."""
-    return len(_pattern(tuple(phrases)).findall(" ".join(["<", *_stems(text), ""])))
+    return len(_pattern(tuple(phrases)).findall(" ".join(["<", *_stems(text), ">", ""])))
 
 
 @cache
@@ -228,7 +293,7 @@ def _row(phrase: str) -> str:
         if word == "*":
             gap = r"(?:\S+ ){0,4}"
             continue
-        options = "|".join(re.escape(w if w == "<" else stem(w)) for w in word.split("|"))
+        options = "|".join(re.escape(w if w in "<>" else stem(w)) for w in word.split("|"))
         parts += (" " if parts else "") + gap + f"(?:{options})"
         gap = ""
     return parts

@@ -261,6 +261,8 @@ def decode_compact(text: str, procedure: Procedure) -> Proposal:
     """Decode a compact answer, with its line or without. Raises DecodeError saying what is wrong
     with it."""
     data = read_object(text)
+    if "say" not in data and not text.rstrip().endswith("}"):
+        raise DecodeError("cut off within the decision")  # "-10" must not become "-1"
     unknown = set(data) - {"last", "state", "cart", "change", "bid", "show", "say"}
     if unknown:
         raise DecodeError(f"unknown field {sorted(unknown)[0]!r}")

@@ -45,7 +45,8 @@ class Visit:
 
 def _evidence(state: str, fields: dict[str, Any]) -> str:
     """A plain line that says what an answer makes of it."""
-    wanted = [name for name, _ in fields.get("cart") or fields.get("change") or ()]
+    lines = fields.get("cart") or fields.get("change") or ()
+    wanted = [name.removeprefix("?") for name, _ in lines]
     if wanted:
         return f"just {' and '.join(wanted)} now"
     if fields.get("cart") == []:

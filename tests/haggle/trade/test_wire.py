@@ -80,6 +80,11 @@ def test_a_text_cut_off_is_salvaged_in_its_last_string_or_refused(proposal, data
     assert proposal.say.startswith(salvaged.say.removesuffix("�")) and not is_strict_json(cut)
 
 
+def test_a_bid_cut_off_is_no_bid():
+    with pytest.raises(DecodeError, match="cut off"):
+        decode_compact('{"last":"OFFER_SELL","state":"NEGOTIATE","bid":"-1', PROCEDURE)
+
+
 def test_a_line_cut_off_by_the_token_limit_is_still_an_answer():
     cut = '{"last":"","state":"CASUAL","say":"Well, let me te'
     assert decode_compact(cut, PROCEDURE).say == "Well, let me te"

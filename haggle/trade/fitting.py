@@ -1,0 +1,165 @@
+"""Goods that fit what a player describes: "something against rats", "my phone has no power".
+
+A small model shows any goods to who names none. Here words decide: those of the line that an
+item's name, its other names, its kind, its description or its facts have too. A word counts the
+less the more goods have it. What is ruled out ("not coffee", "without a flame") counts for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
+
+from haggle.core.text import clean_utterance
+from haggle.language.english.synonyms import nicknames
+from haggle.trade.knowledge import asks_about_goods, has_number, knowledge, puts_back, stem
+from haggle.trade.resolve import Resolved, finish
+from haggle.trade.session import Session
+from haggle.trade.world import Item, World
+
+NAMED = 1.5  # what a word of a name is worth; one of a description is 1
+LEAST = 0.3  # a score under which nothing is said to fit
+BESIDE = 0.5  # of the best score that other goods must reach
+SHORT = 4  # words of a clause that a `no` at its beginning rules out
+MOST = 3  # goods that are shown so
+
+_WORD = re.compile(r"[^\W_]+(?:['’]t)?")
+_CLAUSE_END = re.compile(r"[.,;:!?()]|\bbut\b")
+
+
+def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
+    """The outcome with goods on show that fit what a line describes, where it names none and the
+    model would show others."""
+    if not resolved.shown or session.named(line, sure=False):
+        return resolved
+    if session.shown and asks_about_goods(line, session.read(line)):
+        return resolved  # about those in view
+    items = fits(session.world, line)
+    names = tuple(item.item_name for item in items)
+    if not items or set(names) == set(resolved.shown):
+        return resolved
+    proposal = replace(resolved.proposal, show=names)
+    told = (*resolved.interventions, "fitting")
+    return finish(
+        session, proposal, resolved.cart, resolved.sale_price, items, resolved.notes, told
+    )
+
+
+def fits(world: World, line: str) -> list[Item]:
+    """The goods for sale that fit a description best, the best one first; none where none do."""
+    wanted, _, _ = _wanted(clean_utterance(line))
+    wanted -= _in_names((world.currency,))
+    refused = ruled_out(world, line)
+    items = [item for item in world.inventory if item.item_id not in refused]
+    owners = Counter(
+        word for item in world.inventory for word in _called(item.item_name) | _described(item)
+    )
+    scores = {
+        item.item_id: sum(
+            (NAMED if word in _called(item.item_name) else 1.0) / owners[word]
+            for word in wanted & (_called(item.item_name) | _described(item))
+        )
+        for item in items
+    }
+    least = max(LEAST, BESIDE * max(scores.values(), default=0.0))
+    found = [item for item in items if scores[item.item_id] >= least]
+    return sorted(found, key=lambda item: -scores[item.item_id])[:MOST]
+
+
+def ruled_out(world: World, line: str) -> frozenset[str]:
+    """Ids of the goods that a line does not want: "not coffee", "without the coffee"."""
+    wanted, refused, back = _wanted(clean_utterance(line))
+    return _meant(world, refused | back, wanted)
+
+
+def put_back(world: World, line: str) -> frozenset[str]:
+    """Ids of the goods that a line takes out of the order: "put the coffee back"."""
+    wanted, refused, back = _wanted(clean_utterance(line))
+    return _meant(world, back, wanted | refused)
+
+
+def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
+    """Ids of the goods of whose names these words have more than the others."""
+    names = {item.item_id: _in_names((item.item_name,)) for item in world.items}
+    own = {i: {word for word in found if word[0] != "#"} for i, found in names.items()}
+    return frozenset(i for i, name in own.items() if len(words & name) > len(others & name))
+
+
+@lru_cache(maxsize=4096)
+def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The stems of a text that say something; those that it rules out; those that it puts back.
+
+    A clause with a number speaks of how many: "not seventeen ropes" rules out no rope.
+    """
+    said: set[str] = set()
+    refused: set[str] = set()
+    back: set[str] = set()
+    for clause in _CLAUSE_END.split(text.casefold()):
+        words = _WORD.findall(clause)
+        at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
+        if has_number(clause):
+            said.update(_telling(words))
+        elif puts_back(clause):
+            (said if at < len(words) else back).update(_telling(words))
+        else:
+            said.update(_telling(words[:at]))
+            refused.update(_telling(words[at:]))
+    return frozenset(said), frozenset(refused), frozenset(back)
+
+
+def _rules_out(words: list[str], at: int) -> bool:
+    """Whether what follows a word is not wanted; a `no` must begin a short clause."""
+    word, cues = words[at], knowledge()
+    if word in cues.ruling_out or word.endswith(("n't", "n’t")):
+        return words[at + 1 : at + 2] != ["only"] and words[at - 1 : at] not in (["why"], ["if"])
+    return word == "no" and at <= 1 and len(words) <= at + SHORT
+
+
+def _telling(words: list[str]) -> Iterator[str]:
+    """The stems of words that say something, and `#` what such a word is a sign of."""
+    for word in words:
+        if len(word) > 2 and (root := _root(word)) not in _idle():
+            yield root
+            yield from _signs().get(root, ())
+
+
+@cache
+def _signs() -> dict[str, frozenset[str]]:
+    """Kinds of goods, and the conditions that goods help in, by the stems that tell of them."""
+    found: dict[str, set[str]] = {}
+    for kind, words in (knowledge().kinds | knowledge().conditions).items():
+        for word in words:
+            found.setdefault(_root(word), set()).add(f"#{kind}")
+    return {root: frozenset(kinds) for root, kinds in found.items()}
+
+
+def _root(word: str) -> str:
+    """A stem of which `play` and `playing` are one."""
+    return stem(stem(word))
+
+
+@cache
+def _idle() -> frozenset[str]:
+    return frozenset(map(_root, knowledge().dull | knowledge().idle))
+
+
+@lru_cache(maxsize=4096)
+def _in_names(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_telling(_WORD.findall(" ".join(names).casefold())))
+
+
+@lru_cache(maxsize=4096)
+def _called(name: str) -> frozenset[str]:
+    """The words of a name, and of what else such things are called."""
+    others = _in_names(tuple(nicknames(name)))
+    return _in_names((name,)) | {word for word in others if word[0] != "#"}
+
+
+def _described(item: Item) -> frozenset[str]:
+    """What is said of an item; what is denied ("not warm") is left out, and so are the kinds of
+    goods that it only speaks of."""
+    said = frozenset().union(*(_wanted(text)[0] for text in (item.description, *item.facts)))
+    return said - {f"#{kind}" for kind in knowledge().kinds}

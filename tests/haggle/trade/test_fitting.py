@@ -1,0 +1,102 @@
+"""Goods that fit what a line describes are shown; what it rules out is neither shown nor sold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from haggle.trade.fitting import fits, ruled_out
+from haggle.trade.world import World
+from haggle.trade.world_io import parse_world
+
+CSV = """\
+item_id,item_name,price,quantity,description,facts
+foam,Patchfoam Can,18,15,A spray can of foam that seals leaks in a hull or pipe.,It hardens in thirty seconds
+coffee,Kessler Coffee Tube,4,40,Strong black coffee that heats itself.,It has no sugar
+puck,Charger Puck,25,10,A round battery that charges a phone three times.,
+slab,Charger Slab,55,5,A flat heavy battery that charges a phone nine times.,It needs a cable
+whale,Plush Whale,15,7,A soft blue toy that squeaks.,It is safe for small children
+dice,Dice Set,22,5,Six magnetic dice for playing without gravity.,
+grey,Oilcloth Cloak,30,4,A grey cloak that keeps off the rain.,It is not warm in winter
+brown,Woolly Cloak,38,3,A brown cloak that keeps you warm in snow.,It soaks up rain
+gone,Fever Tea,5,0,A tea against fever.,
+"""
+
+
+@pytest.fixture(scope="module")
+def station() -> World:
+    return parse_world(CSV, "csv", "station.csv", {"name": "Station"})
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        ("Ahoy! My ship has sprung a leak. What have you got against that?", ["foam"]),
+        ("something to plug a leaking pipe, not coffee!", ["foam"]),
+        ("my phone is dead, I need more power", ["puck", "slab"]),
+        ("something soft for small children?", ["whale"]),
+        ("my nephew walks north and I want to keep him warm in the snow", ["brown"]),
+        ("something to play with that works without gravity", ["dice"]),
+        ("anything against fever?", []),  # sold out
+        ("good day, what do you sell?", []),
+        ("", []),
+        ("x" * 5000, []),
+    ],
+)
+def test_what_fits_a_description_is_found(station: World, line: str, ids: list[str]) -> None:
+    assert [item.item_id for item in fits(station, line)][:2] == ids
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        ("No, not coffee. For the phone.", {"coffee"}),
+        ("I don't want the whale", {"whale"}),
+        ("not the slab, the puck", {"slab"}),
+        ("not the oilcloth cloak, I want the woolly cloak", {"grey"}),
+        ("a lantern without a flame", set()),
+        ("coffee", set()),
+        ("I can't find my dice, give me the dice", set()),
+        ("not only the whale", set()),
+    ],
+)
+def test_what_a_line_rules_out(station: World, line: str, ids: set[str]) -> None:
+    assert ruled_out(station, line) == ids
+
+
+@pytest.fixture
+def customer(visit: Any, station: World) -> Any:
+    """A customer to whom the coffee and the whale were shown."""
+    found = visit(world=station, method="astp-stepwise")
+    found.turn("SHOW_ITEMS", "", "hello", show=["Kessler Coffee Tube", "Plush Whale"])
+    return found
+
+
+def test_goods_that_fit_are_shown_in_place_of_others(customer: Any) -> None:
+    turn = customer.turn("SHOW_ITEMS", "", "something for a leak?", show=["Plush Whale"])
+    assert customer.session.shown == ("Patchfoam Can",) and "fitting" in turn.interventions
+
+
+def test_named_goods_and_a_look_around_stay_as_the_model_has_them(customer: Any) -> None:
+    for line in ("is there a plush whale, my pipe leaks?", "what else do you sell?"):
+        turn = customer.turn("SHOW_ITEMS", "", line, show=["Plush Whale"])
+        assert customer.session.shown == ("Plush Whale",) and not turn.interventions
+
+
+def test_goods_ruled_out_are_not_sold_and_what_fits_is_shown(customer: Any) -> None:
+    turn = customer.turn(
+        "OFFER_SELL", "", "No, not coffee! My pipe leaks.", cart=[["Kessler Coffee Tube", 1]]
+    )
+    assert turn.cart == {} and "not_named" in turn.interventions
+    assert turn.state == "SHOW_ITEMS" and customer.session.shown == ("Patchfoam Can",)
+
+
+def test_shown_goods_are_sold_only_where_the_words_can_mean_them(customer: Any) -> None:
+    turn = customer.turn("OFFER_SELL", "", "something that'll do", cart=[["Plush Whale", 1]])
+    assert turn.cart == {} and "not_named" in turn.interventions
+    assert customer.turn("OFFER_SELL", "", "I'll have that", cart=[["Plush Whale", 1]]).cart == {
+        "whale": 1
+    }
+    more = customer.turn("OFFER_SELL", "", "don't forget the whale", cart=[["Plush Whale", 1]])
+    assert more.cart == {"whale": 1}
