@@ -80,7 +80,7 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
 
         for part in asked[:MOST]:
             said.append(told(item, part, currency=currency, heard=known_by_now))
-        return " ".join(filter(None, said))
+        return " ".join(_ended(text) for text in said if text)
 
     found = [(item, known(item)) for item in items]
     several = len(found) > 1
@@ -91,6 +91,10 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         for item, text in found
         if text or talks
     ]
+
+
+def _ended(text: str) -> str:
+    return text if text[-1] in ".!?" else f"{text}."
 
 
 def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[Item]:
