@@ -33,8 +33,8 @@ BIDS = st.one_of(
     st.none(),
     st.integers(-(10**9), 10**9),
     st.integers(1, 99).map(lambda n: f"{n}%"),
-    st.integers(0, 999_999).map(lambda n: f"-{n}"),
-    st.integers(0, 999_999).map(lambda n: f"{n} each"),
+    st.integers(1, 999_999).map(lambda n: f"-{n}"),
+    st.integers(1, 999_999).map(lambda n: f"{n} each"),
 )
 
 
