@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 SHIPPED = "merchant-smollm2-135m-stepwise"
 ONE_OUTPUT = "merchant-smollm2-135m"  # its forerunner, which writes decision and line at once
-MODELS = (SHIPPED, ONE_OUTPUT)
+CHARACTER = "character-smollm2-135m"  # of characters that keep to a procedure
+MODELS = (SHIPPED, ONE_OUTPUT, CHARACTER)
 QUANTIZATION = "Q8_0"
 
 

@@ -164,7 +164,7 @@ def chat(
 
 
 def converse(character: str, engine: str, guard: Any, gguf: Path | None, planner: str = "") -> None:
-    """Talk to a character that keeps to a procedure."""
+    """Talk to a character that keeps to a procedure; by default with the model for that."""
     from haggle.sop.task import load_task
     from serving.chat import chat_by_task
 
@@ -172,7 +172,8 @@ def converse(character: str, engine: str, guard: Any, gguf: Path | None, planner
         task = load_task(character)
     from serving.engines import open_engine
 
-    loaded = open_engine(engine, gguf)
+    chosen = "character" if engine == "llamacpp" and gguf is None else engine
+    loaded = open_engine(chosen, gguf)
     try:
         chat_by_task(task, loaded, guard, planner=planner)
     finally:

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from haggle.cli.options import Engine, Gguf, Guard, Quiet
+from haggle.cli.options import CharacterEngine, Gguf, Guard, Quiet
 
 
 def character(
     out: Annotated[Path, typer.Option(help="Directory to write to.")],
     character: Annotated[str, typer.Option(help="Its name, or a task file.")] = "gatekeeper",
-    engine: Engine = "llamacpp",
+    engine: CharacterEngine = "character",
     guard: Guard = "state",
     gguf: Gguf = None,
     n: Annotated[int, typer.Option("--n", min=1, help="How many dialogues.")] = 20,

@@ -10,6 +10,9 @@ import typer
 Engine = Annotated[
     str, typer.Option("--engine", help="A serve config: a name in configs/serve or a YAML file.")
 ]
+CharacterEngine = Annotated[
+    str, typer.Option("--engine", help="A serve config; else the shipped model of characters.")
+]
 Guard = Annotated[str, typer.Option("--guard", help="off, schema or state.")]
 Gguf = Annotated[Path | None, typer.Option("--gguf", help="A GGUF file instead of the config's.")]
 Model = Annotated[

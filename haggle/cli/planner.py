@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from haggle.cli.options import Engine, Gguf, Guard, Quiet
+from haggle.cli.options import CharacterEngine, Gguf, Guard, Quiet
 from haggle.core.config import located
 from haggle.core.errors import HaggleError
 
@@ -23,7 +23,7 @@ def planner(
     character: Annotated[
         list[str] | None, typer.Option(help="Its name, or a task file; as often as there are.")
     ] = None,
-    engine: Engine = "llamacpp",
+    engine: CharacterEngine = "character",
     guard: Guard = "state",
     gguf: Gguf = None,
     settings: Annotated[

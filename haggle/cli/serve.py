@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -90,10 +91,11 @@ def serve(
     with (
         closing(Store(database, migrate=migrate)) as store,
         closing(open_engine(engine, gguf)) as loaded,
+        _for_characters(engine, gguf, tasks) as talking,
     ):
         app = make_app(
-            loaded, worlds, level, tasks=tasks, method=spoken, limits=limits, store=store,
-            ask_below=ask_below_of(engine, gguf), confirmation=confirmation, api_key=key,
+            loaded, worlds, level, tasks=tasks, characters=talking, method=spoken,
+            limits=limits, store=store, ask_below=ask_below_of(engine, gguf), confirmation=confirmation, api_key=key,
             origins=tuple(allow_origin or ()), linker=reader, restock=restock,
         )  # fmt: skip
         if ui:
@@ -104,6 +106,18 @@ def serve(
         page = "page: /, " if ui else ""
         typer.echo(f"http://{host}:{port}  ({page}documentation: /docs; Ctrl-C stops it)")
         run(app, host, port, drain_s=drain_seconds, most=limits.body)
+
+
+@contextmanager
+def _for_characters(engine: str, gguf: Path | None, tasks: dict[str, Any]) -> Iterator[Any]:
+    """The shipped model of characters beside that of merchants; None where one engine plays all."""
+    from serving.engines import open_engine
+
+    if not tasks or engine != "llamacpp" or gguf is not None:
+        yield None
+        return
+    with closing(open_engine("character", None)) as loaded:
+        yield loaded
 
 
 def _worlds(names: list[str] | None, confirmation: str | None) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def make_app(
     guard: Guard,
     *,
     tasks: Mapping[str, Task] | None = None,
+    characters: Engine | None = None,
     method: str = DEFAULT_METHOD,
     ask_below: float = 0.0,
     limits: Limits | None = None,
@@ -77,10 +78,10 @@ def make_app(
     restock: bool = False,
 ) -> FastAPI:
     """The application. `worlds` are shops by name, the first where a session names none; `tasks`
-    the other characters. `confirmation` is what closes a sale in all shops, where it is not left to
-    each; `origins` the web pages whose scripts may call it; `linker` reads what players type.
-    Sessions are kept in `store`, in memory without one; with `restock` all shelves are filled
-    first."""
+    the other characters, which `characters` plays if it is another engine. `confirmation` is what
+    closes a sale in all shops, where it is not left to each; `origins` the web pages whose scripts
+    may call it; `linker` reads what players type. Sessions are kept in `store`, in memory without
+    one; with `restock` all shelves are filled first."""
     limits = limits or Limits()
     episodes = Episodes(store or Store(MEMORY), linker)
     for world in worlds.values():
@@ -90,6 +91,7 @@ def make_app(
     server = Server(
         engine=engine,
         guard=guard,
+        characters=characters or engine,
         ask_below=ask_below,
         method=get_method(method),
         tasks=tasks or {},

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Server:
-    """One engine that plays several characters. `default_shop` is where a session opens that names
-    no shop; `confirmation` is what closes a sale in all shops, where it is not left to each."""
+    """An engine for merchants, and one for `characters` with a procedure. `default_shop` is where a
+    session opens that names no shop; `confirmation` is what closes a sale in all shops, where it is not left to each."""
 
     engine: Engine
     guard: Guard
+    characters: Engine
     ask_below: float
     method: Method
     tasks: Mapping[str, Task]
@@ -47,7 +48,7 @@ class Server:
     def agent(self, episode: Any) -> Agent:
         """Who answers in an episode."""
         if isinstance(episode, Talk):
-            return Agent(SOP, self.engine, self.guard)
+            return Agent(SOP, self.characters, self.guard)
         return Merchant(self.engine, self.guard, ask_below=self.ask_below)
 
     def task(self, name: str) -> Task:

@@ -111,7 +111,7 @@ def session_routes(server: Server) -> APIRouter:
     def open_session(opening: Opening) -> Visit:
         """Open a session with a character."""
         number, episode = sessions.open(_beginning(server, opening))
-        warm = getattr(server.engine, "warm", None)
+        warm = getattr(server.agent(episode).engine, "warm", None)
         if warm is not None:
             warm(episode.messages())
         return look(number)
