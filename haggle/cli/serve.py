@@ -95,8 +95,9 @@ def serve(
     ):
         app = make_app(
             loaded, worlds, level, tasks=tasks, characters=talking, method=spoken,
-            limits=limits, store=store, ask_below=ask_below_of(engine, gguf), confirmation=confirmation, api_key=key,
-            origins=tuple(allow_origin or ()), linker=reader, restock=restock,
+            limits=limits, store=store, ask_below=ask_below_of(engine, gguf),
+            confirmation=confirmation, api_key=key, origins=tuple(allow_origin or ()),
+            linker=reader, restock=restock,
         )  # fmt: skip
         if ui:
             _mount_page(app)

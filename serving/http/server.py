@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Server:
     """An engine for merchants, and one for `characters` with a procedure. `default_shop` is where a
-    session opens that names no shop; `confirmation` is what closes a sale in all shops, where it is not left to each."""
+    session opens that names no shop; `confirmation` is what closes a sale in all shops, where it is
+    not left to each."""
 
     engine: Engine
     guard: Guard

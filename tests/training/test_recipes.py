@@ -32,6 +32,7 @@ MEASURED = {
     "shipped_grpo",
     "smollm2_135m",
     "smollm2_135m_dpo",
+    "sop",
     "stepwise",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers
