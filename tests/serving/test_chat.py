@@ -107,7 +107,7 @@ def test_what_the_guard_repaired_is_said(talk):
 
 
 def test_a_line_that_is_replaced_is_said_anew_on_its_own_line(talk):
-    seen = talk(["an axe for 5?"], [say("CASUAL", "It is yours for 5 gold")])
+    seen = talk(["five gold, then"], [say("CASUAL", "It is yours for 5 gold")])
     assert seen.lines.count("Ada > It is yours for 5 gold") == 1
     assert "Ada > Hm. Say that again, would you?" in seen.lines
     assert "safe_line" in seen.text
