@@ -8,11 +8,15 @@ refused it is asked for the name of the goods.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
-from haggle.language.evidence import Evidence
+from haggle.language.evidence import Consent, Evidence
+from haggle.trade.bidding import offered
+from haggle.trade.fitting import ruled_out
 from haggle.trade.guard import Ruling, evident_goods, terms_of
+from haggle.trade.knowledge import puts_back
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, resolve
@@ -21,6 +25,8 @@ from haggle.trade.wire import Proposal
 from haggle.trade.world import listed_or
 
 MOST_CHOICES = 3
+_PAUSE = re.compile(r"(?=[.,;!])")
+_NO = re.compile(r"\W*(?:no|nay|nah|nope|not)\b(?!\s+(?:problem|worries))")
 
 
 def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
@@ -54,10 +60,31 @@ def settled(session: Session) -> Resolved | None:
 
 
 def agrees(session: Session, line: str) -> bool:
-    """Whether a line is a plain yes to the last question."""
+    """Whether a line says yes to the last question. Unlike a sale, an order can be changed again, so
+    its first words are enough where nothing else in it speaks of other goods or numbers."""
     meant = settled(session)
-    found = _answer(session, line, meant) if meant is not None else None
+    if meant is None:
+        return False
+    reading = session.read(line)
+    own = {*meant.cart.values(), *session.cart.values(), None}
+    numbers = {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
+    offer = offered(session, line)
+    others = numbers - own - {offer.number if offer else None}
+    if others or not session.named(line) <= meant.cart.keys() or _takes_back(session, line, meant):
+        return False
+    starts = (line[: match.end()] for match in _PAUSE.finditer(line))
+    return any(_affirms(session, start, meant) for start in (line, *starts))
+
+
+def _affirms(session: Session, words: str, meant: Resolved) -> bool:
+    found = _answer(session, words, meant)
     return found is not None and found.verdict == "affirms"
+
+
+def _takes_back(session: Session, line: str, meant: Resolved) -> bool:
+    """Whether a line rules out goods of the order, takes some out, or begins with a no."""
+    out = ruled_out(session.world, line) & meant.cart.keys()
+    return bool(out or puts_back(line) or _NO.match(line.casefold()))
 
 
 def _refuses(session: Session, line: str, meant: Resolved) -> bool:
@@ -68,7 +95,7 @@ def _refuses(session: Session, line: str, meant: Resolved) -> bool:
 
 def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:
     """What a line is evidence of, said to the question whether this order is meant."""
-    consent = session.read(line).consent
+    consent = Consent(line) if session.read(line).consent else None
     price = session.sale_price if meant.sale_price is None else meant.sale_price
     terms = terms_of(session, meant.cart, price)
     return consent.answer(terms) if consent is not None and terms is not None else None

@@ -9,35 +9,58 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
 from haggle.core.text import clean_utterance
 from haggle.language.english.synonyms import nicknames
-from haggle.trade.knowledge import asks_about_goods, has_number, knowledge, puts_back, stem
-from haggle.trade.resolve import Resolved, finish
+from haggle.trade.knowledge import (
+    asks_about_goods,
+    has_number,
+    knowledge,
+    puts_back,
+    stem,
+    tells_a_need,
+    with_g,
+)
+from haggle.trade.ledger import Note
+from haggle.trade.lines import lines
+from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.world import Item, World
+from haggle.trade.world import Item, World, listed_or
 
 NAMED = 1.5  # what a word of a name is worth; one of a description is 1
 LEAST = 0.3  # a score under which nothing is said to fit
 BESIDE = 0.5  # of the best score that other goods must reach
 SHORT = 4  # words of a clause that a `no` at its beginning rules out
+INSTEAD = 4  # words of "instead of the blue one"
 MOST = 3  # goods that are shown so
 
 _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
+_SENTENCE = re.compile(
+    r"(?<=[.!?;])\s+|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)", re.I
+)
 _CLAUSE_END = re.compile(r"[.,;:!?()]|\bbut\b")
+_ECHO = re.compile(  # "Ink? Nay, ..." rules the ink out
+    r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
+)
+_THE_ONE = re.compile(r"\b((?:the|that|this|these|those)\s+(?:[\w'’-]+\s+){0,2})ones?\b")
+_A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
+_OF_THOSE = re.compile(r"\b(?:the|which)\s+ones?\b|\bwhich of\b|\bthe [\w-]+ one\b")
 
 
 def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with goods on show that fit what a line describes, where it names none and the
     model would show others."""
-    if not resolved.shown or session.named(line, sure=False):
+    out = ruled_out(session.world, line)
+    if not resolved.shown or session.named(line, sure=False) - out:
         return resolved
-    if session.shown and asks_about_goods(line, session.read(line)):
+    view = [item for item in map(session.world.find, session.in_view()) if item is not None]
+    choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
+    if session.shown and not choosing and asks_about_goods(line, session.read(line)):
         return resolved  # about those in view
-    items = fits(session.world, line)
+    items = fits(session.world, line, view if choosing else ()) or fits(session.world, line)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
         return resolved
@@ -48,12 +71,39 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     )
 
 
-def fits(world: World, line: str) -> list[Item]:
-    """The goods for sale that fit a description best, the best one first; none where none do."""
+def further(session: Session, line: str, resolved: Resolved) -> Resolved:
+    """The outcome with goods on offer for a need that a line tells beside its order: "two ropes.
+    And have you something for my knees?"""
+    state = session.procedure.state(resolved.proposal.state)
+    if state.payload == "show" or state.clears or not session.codec.speaks_after:
+        return resolved
+    found: dict[str, Item] = {}
+    for need in needs(line):
+        if not session.named(need, sure=False):
+            found |= {item.item_id: item for item in fits(session.world, need)}
+    items = [item for i, item in found.items() if i not in resolved.cart][:MOST]
+    if not items:
+        return resolved
+    told = lines().also.format(names=listed_or([item.item_name for item in items]))
+    notes = (*resolved.notes, Note("told", told))
+    shown = tuple(item.item_name for item in items)
+    return replace(
+        worded(session, replace(resolved, notes=notes), resolved.proposal.say), shown=shown
+    )
+
+
+def needs(line: str) -> list[str]:
+    """The sentences of a line that tell a need."""
+    return [part for part in _SENTENCE.split(clean_utterance(line)) if tells_a_need(part)]
+
+
+def fits(world: World, line: str, among: Sequence[Item] = ()) -> list[Item]:
+    """The goods for sale, all or those `among`, that fit a description best, the best one first;
+    none where none do."""
     wanted, _, _ = _wanted(clean_utterance(line))
     wanted -= _in_names((world.currency,))
     refused = ruled_out(world, line)
-    items = [item for item in world.inventory if item.item_id not in refused]
+    items = [item for item in among or world.inventory if item.item_id not in refused]
     owners = Counter(
         word for item in world.inventory for word in _called(item.item_name) | _described(item)
     )
@@ -77,7 +127,8 @@ def ruled_out(world: World, line: str) -> frozenset[str]:
 
 def put_back(world: World, line: str) -> frozenset[str]:
     """Ids of the goods that a line takes out of the order: "put the coffee back"."""
-    wanted, refused, back = _wanted(clean_utterance(line))
+    told = " ".join(part for part in _SENTENCE.split(clean_utterance(line)) if "?" not in part)
+    wanted, refused, back = _wanted(told)
     return _meant(world, back, wanted | refused)
 
 
@@ -94,19 +145,21 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
     A clause with a number speaks of how many: "not seventeen ropes" rules out no rope.
     """
+    text = _THE_ONE.sub(r"\1", _ECHO.sub(r" not \1. ", with_g(text.casefold())))
     said: set[str] = set()
     refused: set[str] = set()
     back: set[str] = set()
-    for clause in _CLAUSE_END.split(text.casefold()):
+    for clause in _CLAUSE_END.split(text):
         words = _WORD.findall(clause)
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
-        if has_number(clause):
+        if has_number(clause) or (puts_back(clause) and _A_PIECE.search(clause)):
             said.update(_telling(words))
         elif puts_back(clause):
             (said if at < len(words) else back).update(_telling(words))
         else:
-            said.update(_telling(words[:at]))
-            refused.update(_telling(words[at:]))
+            end = at + INSTEAD if words[at : at + 1] == ["instead"] else len(words)
+            said.update(_telling((*words[:at], *words[end:])))
+            refused.update(_telling(words[at:end]))
     return frozenset(said), frozenset(refused), frozenset(back)
 
 

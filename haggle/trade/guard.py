@@ -11,7 +11,7 @@ closes by the game's own `Session.confirm` alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from haggle.core import domain
@@ -19,6 +19,7 @@ from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
+from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, held
 from haggle.trade.fitting import fits, put_back, ruled_out
 from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders, refers
@@ -179,14 +180,17 @@ class Guard:
             return ruling if consent.calls_off() else self._kept(ruling, "not_called_off")
         if state.payload != "cart":
             return ruling
-        proposal = self._counted(proposal)
-        asked = carried_out(session, proposal)
+        before = carried_out(session, proposal)
+        asked = counted(session, self.utterance, before)
+        if asked != before:
+            proposal = replace(proposal, cart=asked, change=None)
+            ruling = replace(ruling, action=proposal)
         named = session.named(self.utterance, sure=False)
         evident = evident_goods(session, self.utterance)
         if new := self._only_asked_about(asked):
             return self._shown(ruling, "asked_about", new)
         kept: Lines = tuple(
-            line for line in asked if _item_id(session.world, line[0]) in evident | {None}
+            line for line in asked if self._is_evident(*line, evident=evident | {None})
         )
         kept_ids = {_item_id(session.world, name) for name, _ in kept}
         lost = [i for i in session.cart if i not in kept_ids and i not in named]
@@ -208,20 +212,11 @@ class Guard:
         line = lines().safe[proposal.state]
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 
-    def _counted(self, proposal: Proposal) -> Proposal:
-        """The order with one piece, or as many as in the cart, where the number that it has is more
-        than there are and counts nothing in the line: "do 17 and it's mine"."""
-        session, reading = self.session, self.session.read(self.utterance)
-        bids = {number.value for number in reading.numbers}
-        counted = {m.quantity for m in reading.mentions}
-        asked = carried_out(session, proposal)
-        cart: list[tuple[str, Quantity]] = []
-        for name, quantity in asked:
-            item = session.world.recognise(name)
-            if item is not None and quantity in bids - counted and quantity > (item.quantity or 0):
-                quantity = session.cart.get(item.item_id, 1)
-            cart.append((name, quantity))
-        return proposal if cart == list(asked) else replace(proposal, cart=tuple(cart), change=None)
+    def _is_evident(self, name: str, number: Quantity, evident: Set[str | None]) -> bool:
+        """Whether a line of an order may stand: of evident goods, or less of what is in the cart."""
+        item_id = _item_id(self.session.world, name)
+        held = self.session.cart.get(item_id or "", 0)
+        return item_id in evident or (isinstance(number, int) and 0 <= number < held)
 
     def _only_asked_about(self, asked: Lines) -> list[str]:
         """Names of goods that are new in an order, where the line names and asks about them and
@@ -282,10 +277,13 @@ class Guard:
         return ruling.because("put_back", changed, lines().safe[offer])
 
     def _shelf(self, ruling: Ruling, _consent: Consent) -> Ruling:
-        """Goods that a line asks for are shown, where the model would talk of other things."""
+        """Goods that a line asks for are shown, where the model would talk of other things, or
+        review an order to which nothing was agreed."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
-        if ruling.reasons or proposal.state != session.procedure.fallback or proposal.cart == ():
+        idle = (session.procedure.fallback, *filter(session.procedure.is_review, self._states))
+        agreed = self.evidence.verdict == "affirms"
+        if ruling.reasons or proposal.state not in idle or proposal.cart == () or agreed:
             return ruling
         world, line = session.world, self.utterance
         ids = session.named(line) - ruled_out(world, line) - session.cart.keys()
@@ -301,7 +299,10 @@ class Guard:
         assert proposal is not None
         if session.procedure.state(proposal.state).payload != "bid":
             return ruling
-        if "?" in self.utterance and not haggles(self.utterance):
+        line, reading = self.utterance, session.read(self.utterance)
+        others = asks_for_goods(line, named=bool(session.named(line) - session.cart.keys()))
+        asks = asks_about_goods(line, reading) or (others and "?" in line)
+        if asks and not haggles(line):
             return self._shown(ruling, "no_bid", session.in_view())
         if proposal.bid is None or not consent.bids_below_nothing():
             return ruling
@@ -316,11 +317,15 @@ class Guard:
 
 def evident_goods(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line may put into the cart: those it names, those in the cart, and
-    where its words can mean them those shown; none that it rules out."""
+    where its words can mean them those shown, and those that fit an order told in other words;
+    none that it rules out."""
+    world = session.world
     named = session.named(line, sure=False) | session.cart.keys()
     if refers(line):
-        named |= {i.item_id for i in map(session.world.find, session.shown) if i is not None}
-    return frozenset(named) - ruled_out(session.world, line)
+        named |= {i.item_id for i in map(world.find, session.shown) if i is not None}
+    if orders(line) and "?" not in line:
+        named |= {item.item_id for item in fits(world, line)}
+    return frozenset(named) - ruled_out(world, line)
 
 
 def terms_of(session: Session, cart: Cart, price: float | None) -> Terms | None:

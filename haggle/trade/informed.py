@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from haggle.trade.fitting import ruled_out
 from haggle.trade.knowledge import (
     answers,
     asks_about_goods,
@@ -76,7 +77,7 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         said: list[str] = []
 
         def known_by_now(text: str) -> bool:
-            return heard(text) or text in said
+            return heard(text) or any(text in other for other in said)
 
         for part in asked[:MOST]:
             said.append(told(item, part, currency=currency, heard=known_by_now))
@@ -101,7 +102,7 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     """The one or two goods that a question is about: of those shown in answer the named ones, those
     named, those shown, or the only one in view."""
     world = session.world
-    named = [world.by_id[i] for i in sorted(session.named(line))]
+    named = [world.by_id[i] for i in sorted(session.named(line) - ruled_out(world, line))]
     answer = [item for item in map(world.find, shown) if item is not None]
     view = [item for item in map(world.find, session.in_view()) if item is not None]
     choices = ([item for item in answer if item in named], named, answer, view[:2])

@@ -32,6 +32,7 @@ _NEXT_QUESTION = re.compile(
     re.IGNORECASE,
 )
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
+_DROPPED_G = re.compile(r"(?<=\w\win)['’](?!\w)")
 _SIGN = r"[$€£¥]|%"
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _BARE_PRICE = re.compile(
@@ -59,6 +60,7 @@ class Knowledge(Record):
     asking: list[str]
     goods: list[str]
     others: list[str]
+    irregular: dict[str, str]
     dull: Words
     idle: Words
     ruling_out: Words
@@ -68,6 +70,11 @@ class Knowledge(Record):
     conditions: dict[str, Words]
     putting_back: list[str]
     haggling: list[str]
+    counting: Words
+    paying: list[str]
+    bidding: list[str]
+    bid_for: list[str]
+    purse: list[str]
     referring: list[str]
     money: Words
     priced: Words
@@ -94,19 +101,31 @@ def told(
     asks on wants something else, so what was `heard` is not told again.
     """
 
-    def new(texts: Sequence[str]) -> list[str]:
-        sayable = (_shortened(_without_prices(text, currency)) for text in texts)
-        return [text for text in sayable if text and not heard(text)]
+    asked = _without_name(_asking(clean_utterance(question)), item)
+    sentences = _SENTENCE_END.split(item.description)
+    facts, said = ([_sayable(t, currency) for t in texts] for texts in (item.facts, sentences))
+    for known in (lambda text: not heard(text), lambda text: True):  # what answers is told again
+        answer = _answering(asked, filter(known, facts), filter(known, said), score or by_words)
+        if answer:
+            return answer
+    rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
+    return next((text for text in rest if text and not heard(text)), "")
 
-    facts, asked = new(item.facts), _without_name(_asking(clean_utterance(question)), item)
-    scores = (score or by_words)(asked, facts) if facts else ()
+
+def _sayable(text: str, currency: str) -> str:
+    return _shortened(_without_prices(text, currency))
+
+
+def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Score) -> str:
+    """The fact or sentence that answers a question; "" where none does."""
+    facts = [text for text in facts if text]
+    scores = score(asked, facts) if facts else ()
     best = max(range(len(facts)), key=lambda n: scores[n], default=None)
     found = facts[best] if best is not None and scores[best] > 0 else ""
     if _shared(asked, found):
         return found
-    said = new(_SENTENCE_END.split(item.description))
-    near = next((text for text in said if _shared(asked, text)), "")
-    return near or found or next(iter(new([item.description])), "") or _shortened(" ".join(facts))
+    near = next((text for text in said if text and _shared(asked, text)), "")
+    return near or found
 
 
 def _shared(question: str, text: str) -> bool:
@@ -159,7 +178,12 @@ def asks_for_price(line: str) -> bool:
 
 def asks_for_goods(line: str, *, named: bool) -> bool:
     """Whether a line asks what there is or tells a need; with `named` goods any question does."""
-    return (named and "?" in line) or bool(_says(line, knowledge().needing))
+    return (named and "?" in line) or tells_a_need(line)
+
+
+def tells_a_need(sentence: str) -> bool:
+    """Whether a sentence tells a need, or asks what there is."""
+    return bool(_says(sentence, knowledge().needing))
 
 
 def orders(line: str) -> bool:
@@ -205,17 +229,31 @@ def speaks_of_price(sentence: str, currency: str = "") -> bool:
     """Whether a sentence holds a number beside money, or one that looks like a price."""
     cues = knowledge()
     words = [word.casefold() for word in _WORD.findall(sentence)]
-    own = {form for word in _WORD.findall(currency) for form in _forms(word.casefold())}
-    money = cues.money | (own - cues.dull)
+    money = _money(currency)
     numbers = [at for at, word in enumerate(words) if _is_number(word)]
     near = {words[place] for at in numbers for place in (at - 1, at + 1) if 0 <= place < len(words)}
     priced = bool(numbers) and not cues.priced.isdisjoint(words)
     return priced or not money.isdisjoint(near) or bool(_BARE_PRICE.search(sentence))
 
 
+def is_money(words: str, currency: str = "") -> bool:
+    """Whether words name money and nothing else: "two coins"."""
+    return set(_WORD.findall(words.casefold())) <= _money(currency) | knowledge().dull
+
+
+def _money(currency: str) -> frozenset[str]:
+    own = {form for word in _WORD.findall(currency) for form in _forms(word.casefold())}
+    return knowledge().money | (own - knowledge().dull)
+
+
 def has_number(sentence: str) -> bool:
     """Whether a text has a number, in digits or words."""
     return any(_is_number(word.casefold()) for word in _WORD.findall(sentence))
+
+
+def whole_number(word: str) -> int:
+    """A number up to ninety-nine in digits or one word; 0 for any other word."""
+    return int(word) if word.isdecimal() else UNITS.get(word, TENS.get(word, 0))
 
 
 def _forms(word: str) -> Iterable[str]:
@@ -263,12 +301,17 @@ def _shortened(text: str) -> str:
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """A word without its ending: `stores`, `stored` and `storing` are one."""
-    word = word.casefold()
+    word = knowledge().irregular.get(word.casefold(), word.casefold())
     return word if word.endswith("ss") else _ENDING.sub("", word)
 
 
+def with_g(text: str) -> str:
+    """A text in which `feedin'` is `feeding`."""
+    return _DROPPED_G.sub("g", text)
+
+
 def _stems(text: str) -> list[str]:
-    return [stem(word) for word in _WORD.findall(text)]
+    return [stem(word) for word in _WORD.findall(with_g(text))]
 
 
 @cache

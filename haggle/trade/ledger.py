@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from haggle.trade.knowledge import is_money
 from haggle.trade.wire import UNLISTED, Bid, Quantity, is_bid
 from haggle.trade.world import Haggling, Item, World, counted, listed, money
 
@@ -46,7 +47,7 @@ def resolve_cart(
         wanted = name.removeprefix(UNLISTED).strip()
         item = world.recognise(wanted) if wanted else None
         if item is None or not item.for_sale:
-            if wanted:
+            if wanted and not is_money(wanted, world.currency):
                 sold_out = item is not None and item.quantity == 0
                 shown = item.item_name if item else wanted
                 notes.append(Note("sold_out" if sold_out else "not_sold", shown))

@@ -11,7 +11,8 @@ from haggle.core.domain import GUARDS, Guard, Level, check_guard
 from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
 from haggle.trade import asking, checks, placeholders
-from haggle.trade.fitting import fitting
+from haggle.trade.bidding import answered
+from haggle.trade.fitting import fitting, further
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
 from haggle.trade.informed import informed
@@ -80,7 +81,8 @@ class Trade:
         if level != "written" or session.codec.speaks_after:
             guessed = level != "written"
             if guessed and session.codec.speaks_after:
-                resolved = fitting(session, line, resolved)
+                resolved = answered(session, line, fitting(session, line, resolved))
+                resolved = further(session, line, resolved)
             resolved = informed(session, line, resolved, admit=guessed, show=guessed)
         told = tuple(reason for reason in ruling.reasons if reason != "inference")
         quoted = ruling.quoted if ruling.line else ""

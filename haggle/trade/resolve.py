@@ -166,13 +166,15 @@ def safe_line(session: Session, resolved: Resolved, line: str = "") -> Resolved:
     return worded(session, told, said)
 
 
-def worded(session: Session, resolved: Resolved, say: str) -> Resolved:
-    """The same turn, said in this line."""
+def worded(
+    session: Session, resolved: Resolved, say: str, sale_price: float | None = None
+) -> Resolved:
+    """The same turn, said in this line; at another price, where one is given."""
     proposal = replace(resolved.proposal, say=say)
     details = resolved.response.context_details
     shown = [session.world.by_id[line.item_id] for line in details.items] if details else []
     said = finish(
-        session, proposal, resolved.cart, resolved.sale_price, shown, resolved.notes,
+        session, proposal, resolved.cart, sale_price or resolved.sale_price, shown, resolved.notes,
         resolved.interventions,
     )  # fmt: skip
     return replace(said, quoted=resolved.quoted)

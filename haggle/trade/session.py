@@ -82,7 +82,7 @@ class Session(Episode):
         self.pending: Proposal | None = None
         self.missed: tuple[Note, ...] = ()
         self._rendered: tuple[World, str] | None = None
-        self._reading: tuple[object, Reading] | None = None
+        self._readings: dict[object, Reading] = {}
 
     @property
     def codec(self) -> Codec:
@@ -144,12 +144,13 @@ class Session(Episode):
         return tuple(messages)
 
     def read(self, utterance: str) -> Reading:
-        """What a player's line refers to now; worked out once for a line, cart and view."""
+        """What a player's line, or a part of it, refers to now; worked out once for a line, cart and
+        view."""
         shown = self.in_view()
         key = utterance, tuple(self.cart), shown, self.world.catalogue, self.linker
-        if self._reading is None or self._reading[0] != key:
-            self._reading = key, self.linker.read(utterance, self.world.view(self.cart, shown))
-        return self._reading[1]
+        if key not in self._readings:
+            self._readings[key] = self.linker.read(utterance, self.world.view(self.cart, shown))
+        return self._readings[key]
 
     def linked_line(self, utterance: str) -> str:
         """A player's line as the model reads it: cleaned, and linked where the method links."""
@@ -191,6 +192,7 @@ class Session(Episode):
         self.last = self.procedure.track(self.last, new)
         self.state = new
         self.missed = ()
+        self._readings = {}
         self._lay_review()
 
     def _price(self, due: float) -> None:

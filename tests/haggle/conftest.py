@@ -46,7 +46,7 @@ class Visit:
 def _evidence(state: str, fields: dict[str, Any]) -> str:
     """A plain line that says what an answer makes of it."""
     lines = fields.get("cart") or fields.get("change") or ()
-    wanted = [name.removeprefix("?") for name, _ in lines]
+    wanted = [f"{number} {name.removeprefix('?')}" for name, number in lines]
     if wanted:
         return f"just {' and '.join(wanted)} now"
     if fields.get("cart") == []:
