@@ -60,8 +60,8 @@ def settled(session: Session) -> Resolved | None:
 
 
 def agrees(session: Session, line: str) -> bool:
-    """Whether a line says yes to the last question. Unlike a sale, an order can be changed again, so
-    its first words are enough where nothing else in it speaks of other goods or numbers."""
+    """Whether a line says yes to the last question. Unlike a sale, an order can be changed again:
+    first words are enough, where nothing else in the line speaks of other goods or numbers."""
     meant = settled(session)
     if meant is None:
         return False

@@ -83,7 +83,7 @@ def _taken_out(session: Session, line: str) -> dict[str, int]:
         if not number:
             continue
         ids = session.named(clause, sure=False) & session.cart.keys()
-        ids = ids or (session.cart.keys() if len(session.cart) == 1 else frozenset())
+        ids = ids or (frozenset(session.cart) if len(session.cart) == 1 else frozenset())
         if len(ids) == 1:
             found[next(iter(ids))] = number
     return found

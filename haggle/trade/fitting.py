@@ -17,6 +17,7 @@ from haggle.core.text import clean_utterance
 from haggle.language.english.synonyms import nicknames
 from haggle.trade.knowledge import (
     asks_about_goods,
+    by_words,
     has_number,
     knowledge,
     puts_back,
@@ -53,14 +54,16 @@ _OF_THOSE = re.compile(r"\b(?:the|which)\s+ones?\b|\bwhich of\b|\bthe [\w-]+ one
 def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with goods on show that fit what a line describes, where it names none and the
     model would show others."""
-    out = ruled_out(session.world, line)
-    if not resolved.shown or session.named(line, sure=False) - out:
+    world, out = session.world, ruled_out(session.world, line)
+    if not resolved.shown or session.named(line) - out:
         return resolved
-    view = [item for item in map(session.world.find, session.in_view()) if item is not None]
+    if session.named(line, sure=False) & {item.item_id for item in _known(world, resolved.shown)}:
+        return resolved
+    view = _known(world, session.in_view())
     choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
     if session.shown and not choosing and asks_about_goods(line, session.read(line)):
         return resolved  # about those in view
-    items = fits(session.world, line, view if choosing else ()) or fits(session.world, line)
+    items = likeliest(view, line) if choosing else fits(world, line)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
         return resolved
@@ -71,17 +74,24 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     )
 
 
+def _known(world: World, names: Sequence[str]) -> list[Item]:
+    return [item for item in map(world.find, names) if item is not None]
+
+
+def likeliest(items: Sequence[Item], line: str) -> list[Item]:
+    """Of some goods those of which most of a line is said: "the one that holds three men"."""
+    texts = [" ".join((item.item_name, item.description, *item.facts)) for item in items]
+    scores = by_words(line, texts)
+    return [item for item, score in zip(items, scores, strict=True) if score == max(scores)]
+
+
 def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with goods on offer for a need that a line tells beside its order: "two ropes.
     And have you something for my knees?"""
     state = session.procedure.state(resolved.proposal.state)
     if state.payload == "show" or state.clears or not session.codec.speaks_after:
         return resolved
-    found: dict[str, Item] = {}
-    for need in needs(line):
-        if not session.named(need, sure=False):
-            found |= {item.item_id: item for item in fits(session.world, need)}
-    items = [item for i, item in found.items() if i not in resolved.cart][:MOST]
+    items = [item for item in fitting_needs(session, line) if item.item_id not in resolved.cart]
     if not items:
         return resolved
     told = lines().also.format(names=listed_or([item.item_name for item in items]))
@@ -92,18 +102,22 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     )
 
 
-def needs(line: str) -> list[str]:
-    """The sentences of a line that tell a need."""
-    return [part for part in _SENTENCE.split(clean_utterance(line)) if tells_a_need(part)]
+def fitting_needs(session: Session, line: str) -> list[Item]:
+    """Goods, none of them in the cart, that fit the needs which sentences of a line tell without a
+    name."""
+    found: dict[str, Item] = {}
+    for part in _SENTENCE.split(clean_utterance(line)):
+        if tells_a_need(part) and not session.named(part, sure=False):
+            found |= {item.item_id: item for item in fits(session.world, part)}
+    return [item for i, item in found.items() if i not in session.cart][:MOST]
 
 
-def fits(world: World, line: str, among: Sequence[Item] = ()) -> list[Item]:
-    """The goods for sale, all or those `among`, that fit a description best, the best one first;
-    none where none do."""
+def fits(world: World, line: str) -> list[Item]:
+    """The goods for sale that fit a description best, the best one first; none where none do."""
     wanted, _, _ = _wanted(clean_utterance(line))
     wanted -= _in_names((world.currency,))
     refused = ruled_out(world, line)
-    items = [item for item in among or world.inventory if item.item_id not in refused]
+    items = [item for item in world.inventory if item.item_id not in refused]
     owners = Counter(
         word for item in world.inventory for word in _called(item.item_name) | _described(item)
     )
@@ -171,7 +185,7 @@ def _rules_out(words: list[str], at: int) -> bool:
     return word == "no" and at <= 1 and len(words) <= at + SHORT
 
 
-def _telling(words: list[str]) -> Iterator[str]:
+def _telling(words: Sequence[str]) -> Iterator[str]:
     """The stems of words that say something, and `#` what such a word is a sign of."""
     for word in words:
         if len(word) > 2 and (root := _root(word)) not in _idle():

@@ -21,7 +21,7 @@ from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, held
-from haggle.trade.fitting import fits, put_back, ruled_out
+from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out
 from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders, refers
 from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
@@ -213,7 +213,7 @@ class Guard:
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 
     def _is_evident(self, name: str, number: Quantity, evident: Set[str | None]) -> bool:
-        """Whether a line of an order may stand: of evident goods, or less of what is in the cart."""
+        """Whether a line of an order may stand: evident goods, or less of what is in the cart."""
         item_id = _item_id(self.session.world, name)
         held = self.session.cart.get(item_id or "", 0)
         return item_id in evident or (isinstance(number, int) and 0 <= number < held)
@@ -281,11 +281,14 @@ class Guard:
         review an order to which nothing was agreed."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
-        idle = (session.procedure.fallback, *filter(session.procedure.is_review, self._states))
-        agreed = self.evidence.verdict == "affirms"
-        if ruling.reasons or proposal.state not in idle or proposal.cart == () or agreed:
-            return ruling
         world, line = session.world, self.utterance
+        if ruling.reasons or proposal.cart == ():
+            return ruling
+        if session.procedure.is_review(proposal.state) and self.evidence.verdict != "affirms":
+            needed = [item.item_name for item in fitting_needs(session, line)]
+            return self._shown(ruling, "asked_for", needed)
+        if proposal.state != session.procedure.fallback:
+            return ruling
         ids = session.named(line) - ruled_out(world, line) - session.cart.keys()
         named = [world.by_id[i] for i in sorted(ids) if world.by_id[i].for_sale]
         told = asks_about_goods(line, session.read(line))  # is answered as it is
@@ -302,8 +305,9 @@ class Guard:
         line, reading = self.utterance, session.read(self.utterance)
         others = asks_for_goods(line, named=bool(session.named(line) - session.cart.keys()))
         asks = asks_about_goods(line, reading) or (others and "?" in line)
-        if asks and not haggles(line):
-            return self._shown(ruling, "no_bid", session.in_view())
+        if not haggles(line):
+            fitting = [item.item_name for item in fitting_needs(session, line)]
+            return self._shown(ruling, "no_bid", session.in_view() if asks else fitting)
         if proposal.bid is None or not consent.bids_below_nothing():
             return ruling
         return ruling.because("below_nothing", replace(proposal, bid=0))

@@ -75,13 +75,11 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
 
     def known(item: Item) -> str:
         said: list[str] = []
-
-        def known_by_now(text: str) -> bool:
-            return heard(text) or any(text in other for other in said)
-
         for part in asked[:MOST]:
-            said.append(told(item, part, currency=currency, heard=known_by_now))
-        return " ".join(_ended(text) for text in said if text)
+            text = told(item, part, currency=currency, heard=heard)
+            if text and not any(text in other or other in text for other in said):
+                said.append(text)
+        return " ".join(map(_ended, said))
 
     found = [(item, known(item)) for item in items]
     several = len(found) > 1
@@ -100,7 +98,7 @@ def _ended(text: str) -> str:
 
 def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[Item]:
     """The one or two goods that a question is about: of those shown in answer the named ones, those
-    named, those shown, or the only one in view."""
+    named, those shown, the only one in view, or the first of these of which an answer is known."""
     world = session.world
     named = [world.by_id[i] for i in sorted(session.named(line) - ruled_out(world, line))]
     answer = [item for item in map(world.find, shown) if item is not None]
@@ -110,4 +108,4 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
         known = [item for item in items if item.for_sale]
         if 1 <= len(known) <= most:
             return known
-    return []
+    return [item for item in view if answers(item, line, lambda text: False)][:1]

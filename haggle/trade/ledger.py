@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +12,7 @@ from haggle.trade.wire import UNLISTED, Bid, Quantity, is_bid
 from haggle.trade.world import Haggling, Item, World, counted, listed, money
 
 Cart = dict[str, int]
+_MEASURE = re.compile(r"^(?:an? )?(?:pair|set|bottle|piece|bit|cup|box|bag)s? of ", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def resolve_cart(
     notes: list[Note] = []
     for name, quantity in lines:
         wanted = name.removeprefix(UNLISTED).strip()
-        item = world.recognise(wanted) if wanted else None
+        item = world.recognise(_MEASURE.sub("", wanted)) if wanted else None
         if item is None or not item.for_sale:
             if wanted and not is_money(wanted, world.currency):
                 sold_out = item is not None and item.quantity == 0

@@ -144,8 +144,7 @@ class Session(Episode):
         return tuple(messages)
 
     def read(self, utterance: str) -> Reading:
-        """What a player's line, or a part of it, refers to now; worked out once for a line, cart and
-        view."""
+        """What a player's line, or a part of it, refers to now; worked out once a turn."""
         shown = self.in_view()
         key = utterance, tuple(self.cart), shown, self.world.catalogue, self.linker
         if key not in self._readings:

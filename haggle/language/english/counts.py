@@ -15,6 +15,8 @@ from haggle.language.reading import Mention, Number
 MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rather a price
 MAX_FILLERS = 3  # words between a number and what it counts
 FILLERS = CUES.fillers | CUES.sizes.keys()
+_PACKS = CUES.packs | CUES.measures
+_OF = {"of", "o"}
 _LOOSELY = {"", ","}
 _JOINTS = _LOOSELY | CUES.joints  # between a mention and the number behind it
 _TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
@@ -36,11 +38,13 @@ def number_at(line: Line, at: int) -> tuple[Number | None, int]:
 
 
 def is_near(line: Line, number: Number, at: int, names: Names) -> bool:
-    """Whether little stands between a number and the mention that begins at `at`: fillers, or one
-    word that may say what a thing is like."""
+    """Whether little stands between a number and the mention that begins at `at`: fillers, what it
+    comes in ("two coils of"), or one word that may say what a thing is like."""
     if _PARTS.search(line.text, number.end, line.words[at].start):
         return False
     between = [word for word in line.words[:at] if word.start >= number.end]
+    if len(between) > 1 and between[0].single in _PACKS and between[1].text in _OF:
+        between = between[2:]
     unknown = [word for word in between if word.text not in FILLERS]
     if not unknown:
         return len(between) <= MAX_FILLERS
