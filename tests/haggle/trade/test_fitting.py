@@ -59,6 +59,10 @@ def test_what_fits_a_description_is_found(station: World, line: str, ids: list[s
         ("coffee", set()),
         ("I can't find my dice, give me the dice", set()),
         ("not only the whale", set()),
+        ("Whale? No, we were talking of dice", {"whale"}),
+        ("Not the woolly one; I want the grey one", {"brown"}),
+        ("instead of the whale I take the dice set", {"whale"}),
+        ("lose a whale", set()),  # others may stay
     ],
 )
 def test_what_a_line_rules_out(station: World, line: str, ids: set[str]) -> None:
@@ -100,3 +104,35 @@ def test_shown_goods_are_sold_only_where_the_words_can_mean_them(customer: Any) 
     }
     more = customer.turn("OFFER_SELL", "", "don't forget the whale", cart=[["Plush Whale", 1]])
     assert more.cart == {"whale": 1}
+
+
+def test_the_one_of_those_in_view_is_chosen_by_what_is_said_of_it(customer: Any) -> None:
+    customer.turn("SHOW_ITEMS", "", "a charger?", show=["Charger Puck", "Charger Slab"])
+    line = "the one that charges nine times, does it need a cable?"
+    turn = customer.turn("SHOW_ITEMS", "", line, show=["Plush Whale", "Dice Set"])
+    assert customer.session.shown == ("Charger Slab",) and "It needs a cable." in turn.says
+
+
+def test_a_need_beside_an_order_is_met_as_well(customer: Any) -> None:
+    line = "I'll take the whale. And have you something against a leak?"
+    turn = customer.turn("OFFER_SELL", "", line, cart=[["Plush Whale", 1]])
+    assert turn.cart == {"whale": 1} and "For that I have Patchfoam Can." in turn.says
+    turn = customer.turn("OFFER_SELL", "", "one of those", cart=[["Patchfoam Can", 1]])
+    assert turn.cart == {"whale": 1, "foam": 1}
+
+
+def test_an_order_in_other_words_is_no_invention(customer: Any) -> None:
+    line = "I'll take two of that spray against leaks"
+    assert customer.turn("OFFER_SELL", "", line, cart=[["Patchfoam Can", 2]]).cart == {"foam": 2}
+
+
+def test_a_review_waits_where_a_need_is_told(customer: Any) -> None:
+    customer.turn("OFFER_SELL", "", "the whale", cart=[["Plush Whale", 1]])
+    turn = customer.turn("FINAL_CHECK", "", "I need something against a leak, too")
+    assert turn.state == "SHOW_ITEMS" and customer.session.shown == ("Patchfoam Can",)
+
+
+def test_money_is_nothing_that_is_not_sold(customer: Any) -> None:
+    line = "the whale, with the coins I have left"
+    turn = customer.turn("OFFER_SELL", "", line, cart=[["Plush Whale", 1], ["?coins", 1]])
+    assert turn.cart == {"whale": 1} and "do not sell" not in turn.says

@@ -211,3 +211,15 @@ def test_questions_on_the_nature_of_goods(stall, line):
 )
 def test_other_lines_are_no_such_questions(stall, line):
     assert not asks(stall, line)
+
+
+def test_what_answers_is_told_again_and_a_dropped_g_is_none():
+    lamp = Item(
+        item_id="lamp", item_name="Lamp", price=3, quantity=2,
+        description="A brass lamp. It needs winding each morning.",
+        facts=["Children under six must not use it."],
+    )  # fmt: skip
+    assert told(lamp, "does it want windin'?") == "It needs winding each morning."
+    again = told(lamp, "is it safe for a small child?", heard=lambda text: "six" in text)
+    assert again == "Children under six must not use it."
+    assert told(lamp, "my boy is four, is it ok for him?") == "Children under six must not use it."
