@@ -14,8 +14,9 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
 from haggle.trade.bidding import offered
+from haggle.trade.evident import evident_goods
 from haggle.trade.fitting import ruled_out
-from haggle.trade.guard import Ruling, evident_goods, terms_of
+from haggle.trade.guard import Ruling, terms_of
 from haggle.trade.knowledge import puts_back
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines

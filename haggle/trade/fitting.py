@@ -42,7 +42,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
 _SENTENCE = re.compile(
     r"(?<=[.!?;])\s+|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)", re.I
 )
-_CLAUSE_END = re.compile(r"[.,;:!?()]|\bbut\b")
+_CLAUSE_END = re.compile(r"[.,;:!?()]|\b(?:but|keep)\b")
 _ECHO = re.compile(  # "Ink? Nay, ..." rules the ink out
     r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
 )
@@ -144,6 +144,16 @@ def put_back(world: World, line: str) -> frozenset[str]:
     told = " ".join(part for part in _SENTENCE.split(clean_utterance(line)) if "?" not in part)
     wanted, refused, back = _wanted(told)
     return _meant(world, back, wanted | refused)
+
+
+def said_stems(text: str) -> frozenset[str]:
+    """The stems of what a text says and does not rule out, signs left out."""
+    return frozenset(stem for stem in _wanted(text)[0] if stem[0] != "#")
+
+
+def name_stems(name: str) -> frozenset[str]:
+    """The stems of the words of a name."""
+    return frozenset(_root(word) for word in _WORD.findall(name.casefold()))
 
 
 def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> frozenset[str]:

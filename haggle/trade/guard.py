@@ -11,7 +11,7 @@ closes by the game's own `Session.confirm` alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from haggle.core import domain
@@ -21,13 +21,14 @@ from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, held
+from haggle.trade.evident import evident_lines, is_swap, item_id
 from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out
-from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders, refers
+from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders
 from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Proposal, Quantity
-from haggle.trade.world import World, plural_name
+from haggle.trade.world import plural_name
 
 Lines = tuple[tuple[str, Quantity], ...]
 
@@ -160,7 +161,7 @@ class Guard:
         if not refused or session.procedure.state(proposal.state).payload != "cart":
             return ruling
         asked = carried_out(session, proposal)
-        kept = tuple(line for line in asked if _item_id(session.world, line[0]) not in refused)
+        kept = tuple(line for line in asked if item_id(session.world, line[0]) not in refused)
         if len(kept) == len(asked) and not any(n.startswith(UNLISTED) for n, _ in asked):
             return ruling
         kept = tuple(line for line in kept if not line[0].startswith(UNLISTED))
@@ -186,15 +187,13 @@ class Guard:
             proposal = replace(proposal, cart=asked, change=None)
             ruling = replace(ruling, action=proposal)
         named = session.named(self.utterance, sure=False)
-        evident = evident_goods(session, self.utterance)
         if new := self._only_asked_about(asked):
             return self._shown(ruling, "asked_about", new)
-        kept: Lines = tuple(
-            line for line in asked if self._is_evident(*line, evident=evident | {None})
-        )
-        kept_ids = {_item_id(session.world, name) for name, _ in kept}
+        kept = evident_lines(session, self.utterance, asked)
+        kept_ids = {item_id(session.world, name) for name, _ in kept}
         lost = [i for i in session.cart if i not in kept_ids and i not in named]
-        if lost and (consent.replaces() or consent.calls_off()):
+        words = consent.replaces() or consent.calls_off()
+        if lost and (words or is_swap(session, self.utterance, lost, kept)):
             lost = []
         if len(kept) == len(asked) and not lost:
             return ruling
@@ -212,18 +211,12 @@ class Guard:
         line = lines().safe[proposal.state]
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 
-    def _is_evident(self, name: str, number: Quantity, evident: Set[str | None]) -> bool:
-        """Whether a line of an order may stand: evident goods, or less of what is in the cart."""
-        item_id = _item_id(self.session.world, name)
-        held = self.session.cart.get(item_id or "", 0)
-        return item_id in evident or (isinstance(number, int) and 0 <= number < held)
-
     def _only_asked_about(self, asked: Lines) -> list[str]:
         """Names of goods that are new in an order, where the line names and asks about them and
         orders nothing."""
         session, line = self.session, self.utterance
         ids = session.named(line) - session.cart.keys()
-        names = [name for name, _ in asked if _item_id(session.world, name) in ids]
+        names = [name for name, _ in asked if item_id(session.world, name) in ids]
         question = names and not orders(line) and asks_about_goods(line, session.read(line))
         return names if question else []
 
@@ -319,19 +312,6 @@ class Guard:
         return ruling.because(reason, replace(proposal, cart=None), safe)
 
 
-def evident_goods(session: Session, line: str) -> frozenset[str]:
-    """Ids of the goods that a line may put into the cart: those it names, those in the cart, and
-    where its words can mean them those shown, and those that fit an order told in other words;
-    none that it rules out."""
-    world = session.world
-    named = session.named(line, sure=False) | session.cart.keys()
-    if refers(line):
-        named |= {i.item_id for i in map(world.find, session.shown) if i is not None}
-    if orders(line) and "?" not in line:
-        named |= {item.item_id for item in fits(world, line)}
-    return frozenset(named) - ruled_out(world, line)
-
-
 def terms_of(session: Session, cart: Cart, price: float | None) -> Terms | None:
     """What a review of a cart at a price states; None without a cart."""
     if not cart or price is None:
@@ -362,9 +342,3 @@ def _quoted(words: str) -> str:
 def _casual(proposal: Proposal, state: str, cart: Lines | None = None) -> Proposal:
     """The proposal with another state, that carries nothing but perhaps an empty cart."""
     return replace(proposal, state=state, cart=cart, change=None, show=None, bid=None)
-
-
-def _item_id(world: World, name: str) -> str | None:
-    """The id of the item that a name a model wrote means; None for what is not known or sold."""
-    item = world.recognise(name.removeprefix(UNLISTED))
-    return item.item_id if item is not None else None

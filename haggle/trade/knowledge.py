@@ -66,6 +66,7 @@ class Knowledge(Record):
     ruling_out: Words
     needing: list[str]
     ordering: list[str]
+    adding: list[str]
     kinds: dict[str, Words]
     conditions: dict[str, Words]
     putting_back: list[str]
@@ -189,6 +190,11 @@ def tells_a_need(sentence: str) -> bool:
 def orders(line: str) -> bool:
     """Whether a line has words of an order in it."""
     return bool(_says(line, knowledge().ordering)) or has_number(line)
+
+
+def adds(line: str) -> bool:
+    """Whether a line has words for something in addition."""
+    return bool(_says(line, knowledge().adding))
 
 
 def puts_back(clause: str) -> bool:

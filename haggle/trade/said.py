@@ -17,7 +17,7 @@ from haggle.core.codec import Field, Fields, Label, Value
 from haggle.core.config import Record, load_config
 from haggle.core.json_text import read_object
 from haggle.trade import placeholders
-from haggle.trade.knowledge import asks_for_price
+from haggle.trade.knowledge import asks_for_a_deal, asks_for_price
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
@@ -135,7 +135,7 @@ def _talk(session: Session, line: str) -> tuple[str, ...]:
         "thanks": bool(_THANKS.search(line)),
         "hesitate": bool(session.cart),
         "attack": len(line.split()) >= LONG,
-        "unsold": foreign or "?" in line,
+        "unsold": foreign or ("?" in line and asks_for_a_deal(line)),
         "empty": bool(session.exchanges) and not session.cart and not session.sales,
     }
     return tuple(f"CASUAL_{name}" for name, fit in fits.items() if fit)

@@ -1,0 +1,76 @@
+"""Which goods of an order a player's words give evidence of.
+
+Goods may come into the cart where the line names them, where it can mean those that were shown,
+where they fit what it orders in other words, and where a word of theirs sets them apart from their
+like in cart or view: "the blue one", "thirty large".
+"""
+
+from __future__ import annotations
+
+from haggle.core.text import clean_utterance
+from haggle.trade.fitting import fits, name_stems, ruled_out, said_stems
+from haggle.trade.knowledge import adds, orders, refers
+from haggle.trade.ledger import Cart
+from haggle.trade.session import Session
+from haggle.trade.wire import UNLISTED, Quantity
+from haggle.trade.world import World
+
+Lines = tuple[tuple[str, Quantity], ...]
+
+
+def evident_goods(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line may put into the cart, and of those in it; none that it rules
+    out."""
+    world = session.world
+    found = session.named(line, sure=False) | session.cart.keys()
+    if refers(line):
+        found |= {i.item_id for i in map(world.find, session.shown) if i is not None}
+    if orders(line) and "?" not in line:
+        found |= {item.item_id for item in fits(world, line)}
+    return frozenset(found | alike(session, line)) - ruled_out(world, line)
+
+
+def alike(session: Session, line: str) -> frozenset[str]:
+    """Ids of goods that share a word of their names with goods in cart or view, and have another
+    that the line says."""
+    world = session.world
+    near = [world.by_id[i].item_name for i in session.cart]
+    shared = frozenset().union(*map(name_stems, (*near, *session.in_view())))
+    said = said_stems(clean_utterance(line))
+    names = {item.item_id: name_stems(item.item_name) for item in world.inventory}
+    return frozenset(i for i, own in names.items() if own & shared and said & (own - shared))
+
+
+def evident_lines(session: Session, line: str, asked: Lines) -> Lines:
+    """The lines of an order that may stand: evident goods, and less of what is in the cart. Goods
+    that are ruled out stay where only the numbers of others change: "all but the white"."""
+    world, cart, evident = session.world, session.cart, evident_goods(session, line)
+    ids = [item_id(world, name) for name, _ in asked]
+    numbers = [number if isinstance(number, int) else 0 for _, number in asked]
+    changed = any(i in cart and cart[i] != n for i, n in zip(ids, numbers, strict=True))
+    return tuple(
+        told
+        for told, i, number in zip(asked, ids, numbers, strict=True)
+        if i is None or i in evident or _is_less(cart, i, number, as_many=changed)
+    )
+
+
+def _is_less(cart: Cart, item: str, number: int, *, as_many: bool) -> bool:
+    held = cart.get(item, 0)
+    return 0 < number < held or (as_many and number == held)
+
+
+def is_swap(session: Session, line: str, lost: list[str], asked: Lines) -> bool:
+    """Whether goods of an order take the place of their like: "blue, then"."""
+    world = session.world
+    own = said_stems(clean_utterance(line))
+    new = [i for name, _ in asked if (i := item_id(world, name)) and i not in session.cart]
+    stems = {i: name_stems(world.by_id[i].item_name) for i in (*lost, *new)}
+    swapped = [any(stems[i] & stems[n] and own & stems[n] - stems[i] for n in new) for i in lost]
+    return all(swapped) and not adds(line)
+
+
+def item_id(world: World, name: str) -> str | None:
+    """The id of the item that a name a model wrote means; None for what is not known or sold."""
+    item = world.recognise(name.removeprefix(UNLISTED))
+    return item.item_id if item is not None else None
