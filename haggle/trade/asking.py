@@ -14,7 +14,9 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
 from haggle.trade.bidding import offered
-from haggle.trade.evident import evident_goods
+from haggle.trade.counted import counted
+from haggle.trade.edits import carried_out
+from haggle.trade.evident import evident_goods, lost_goods
 from haggle.trade.fitting import ruled_out
 from haggle.trade.guard import Ruling, terms_of
 from haggle.trade.knowledge import puts_back
@@ -36,6 +38,10 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
         return None
     if session.procedure.state(proposal.state).payload != "cart":
         return None
+    whole = counted(session, line, carried_out(session, proposal))
+    names, lost = session.world.by_id, lost_goods(session, line, whole)
+    whole = (*((names[i].item_name, session.cart[i]) for i in lost), *whole)
+    proposal = replace(proposal, cart=whole, change=None)
     meant = resolve(session, proposal, guarded=True)
     if not meant.cart or meant.cart == session.cart or meant.notes:
         return None

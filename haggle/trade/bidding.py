@@ -43,10 +43,10 @@ def offered(session: Session, line: str) -> Offer | None:
         each = re.match(rf"\s*(?:{money}\s*)?{_EACH}", behind) is not None
         named = re.match(rf"\s*{money}", behind) is not None
         bought = re.match(rf"\s*(?:{money}\s*)?(?:{'|'.join(cues.bid_for)})", behind) is not None
-        alone = re.match(r"\s*(?:$|[.,;:!?)])", behind) is not None
+        alone = re.match(r"\s*(?:$|[.,;:!?)]|and\b)", behind) is not None
         pays, asks = _ends(cues.paying, before), _ends(cues.bidding, before)
         sure = bought or (pays and (alone or named or each)) or (asks and named)
-        if sure or (asks and (alone or each)):
+        if sure or named or (asks and (alone or each)):
             return Offer(number.value, f"{number.value} each" if each else number.value, sure)
     return None
 

@@ -13,11 +13,14 @@ from haggle.core.text import clean_utterance
 from haggle.language.english.cues import CUES
 from haggle.trade.bidding import offered
 from haggle.trade.edits import numbers_in_line
+from haggle.trade.fitting import name_stems, ruled_out
 from haggle.trade.knowledge import knowledge, whole_number
 from haggle.trade.session import Session
 from haggle.trade.wire import Quantity
+from haggle.trade.world import Item
 
 Lines = tuple[tuple[str, Quantity], ...]
+_ARTICLE = re.compile(r"\b(?:an?|another|the|one|single)\s+(?:[\w'’-]+\s+)?$", re.IGNORECASE)
 FEW = 2  # pieces more that need no number
 
 _CLAUSE_END = re.compile(r"[.;:!?]|,(?!\d)|\b(?:and|but|so)\b")
@@ -32,13 +35,18 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
     out = _taken_out(session, line)
-    before = _swapped(session, asked)
+    before = _swapped(session, line, asked)
+    said = _said(session, line) if _same(session, asked) else {}
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
         held = cart.get(item.item_id, 0) if item else 0
         if item and item.item_id in out:
             quantity = max(0, held - out[item.item_id])
+        elif item and item.item_id in said:
+            quantity = said[item.item_id]
+        elif item and quantity == 1 and _in_place(session, line, item, asked):
+            quantity = before
         elif item and not _is_told(session, line, quantity, held, item.quantity or 0):
             quantity = held or before or 1
         found.append((name, quantity))
@@ -67,10 +75,51 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, stock: 
     return bool(few or said or hinted or quantity in set().union(*past))
 
 
-def _swapped(session: Session, asked: Lines) -> int:
+def _same(session: Session, asked: Lines) -> bool:
+    """Whether an order is what is in the cart already."""
+    items = [(session.world.recognise(name), number) for name, number in asked]
+    return {item.item_id: number for item, number in items if item} == session.cart
+
+
+def _said(session: Session, line: str) -> dict[str, int]:
+    """The numbers of goods in the cart that a line tells: "make it just one bundle"."""
+    words = set(_WORD.findall(clean_utterance(line).casefold()))
+    if "?" in line or words & (CUES.by | CUES.shared):
+        return {}
+    counts = {
+        mention.candidates[0].id: mention.quantity
+        for mention in session.read(line).mentions
+        if len(mention.candidates) == 1 and mention.quantity
+    }
+    return {i: number for i, number in counts.items() if i in session.cart}
+
+
+def _in_place(session: Session, line: str, item: Item, asked: Lines) -> bool:
+    """Whether a good comes in the place of its like, in a number that is not said."""
+    gone = _gone(session, line, asked)
+    like = any(
+        name_stems(session.world.by_id[i].item_name) & name_stems(item.item_name) for i in gone
+    )
+    return like and item.item_id not in session.cart and not _is_one(session, line, item)
+
+
+def _gone(session: Session, line: str, asked: Lines) -> set[str]:
+    items = [item for name, _ in asked if (item := session.world.recognise(name))]
+    return set(session.cart) - ({item.item_id for item in items} - ruled_out(session.world, line))
+
+
+def _is_one(session: Session, line: str, item: Item) -> bool:
+    """Whether a line asks for one piece of a good: "a rope", "one rope"."""
+    reading = session.read(line)
+    mentions = [m for m in reading.mentions if item.item_id in {t.id for t in m.candidates}]
+    return any(m.quantity or _ARTICLE.search(reading.line[: m.start]) for m in mentions)
+
+
+def _swapped(session: Session, line: str, asked: Lines) -> int:
     """The number of the one good that another one takes the place of; 0 where none does."""
-    ids = [item.item_id for name, _ in asked if (item := session.world.recognise(name))]
-    gone, new = session.cart.keys() - set(ids), set(ids) - session.cart.keys()
+    gone = _gone(session, line, asked)
+    ids = {item.item_id for name, _ in asked if (item := session.world.recognise(name))}
+    new = ids - session.cart.keys()
     return session.cart[next(iter(gone))] if len(gone) == len(new) == 1 else 0
 
 

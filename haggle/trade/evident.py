@@ -7,13 +7,25 @@ like in cart or view: "the blue one", "thirty large".
 
 from __future__ import annotations
 
+import re
+
 from haggle.core.text import clean_utterance
 from haggle.trade.fitting import fits, name_stems, ruled_out, said_stems
-from haggle.trade.knowledge import adds, orders, refers
+from haggle.trade.knowledge import (
+    adds,
+    adds_or_joins,
+    orders,
+    puts_back,
+    refers,
+    stays,
+    takes_all,
+)
 from haggle.trade.ledger import Cart
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Quantity
 from haggle.trade.world import World
+
+_CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
 
 Lines = tuple[tuple[str, Quantity], ...]
 
@@ -43,11 +55,11 @@ def alike(session: Session, line: str) -> frozenset[str]:
 
 def evident_lines(session: Session, line: str, asked: Lines) -> Lines:
     """The lines of an order that may stand: evident goods, and less of what is in the cart. Goods
-    that are ruled out stay where only the numbers of others change: "all but the white"."""
+    that are ruled out stay where all others change: "double everything but the white"."""
     world, cart, evident = session.world, session.cart, evident_goods(session, line)
     ids = [item_id(world, name) for name, _ in asked]
     numbers = [number if isinstance(number, int) else 0 for _, number in asked]
-    changed = any(i in cart and cart[i] != n for i, n in zip(ids, numbers, strict=True))
+    changed = takes_all(line) and not puts_back(line)
     return tuple(
         told
         for told, i, number in zip(asked, ids, numbers, strict=True)
@@ -60,6 +72,24 @@ def _is_less(cart: Cart, item: str, number: int, *, as_many: bool) -> bool:
     return 0 < number < held or (as_many and number == held)
 
 
+def lost_goods(session: Session, line: str, asked: Lines) -> list[str]:
+    """Ids of goods that an order leaves out though the line has no words for that."""
+    kept = {item_id(session.world, name) for name, _ in asked}
+    gone = [i for i in session.cart if i not in kept]
+    named = session.named(line, sure=False)
+    taken = ruled_out(session.world, line)
+    consent = session.read(line).consent
+    adding = adds(line) and not (consent and consent.replaces())
+    staying = _staying(session, line)
+    return [i for i in gone if i in staying or i not in named or (adding and i not in taken)]
+
+
+def _staying(session: Session, line: str) -> frozenset[str]:
+    """Ids of goods in the cart that a line says stay there."""
+    parts = (part for part in _CLAUSE_END.split(clean_utterance(line)) if stays(part))
+    return frozenset().union(*(session.named(part, sure=False) for part in parts))
+
+
 def is_swap(session: Session, line: str, lost: list[str], asked: Lines) -> bool:
     """Whether goods of an order take the place of their like: "blue, then"."""
     world = session.world
@@ -67,7 +97,7 @@ def is_swap(session: Session, line: str, lost: list[str], asked: Lines) -> bool:
     new = [i for name, _ in asked if (i := item_id(world, name)) and i not in session.cart]
     stems = {i: name_stems(world.by_id[i].item_name) for i in (*lost, *new)}
     swapped = [any(stems[i] & stems[n] and own & stems[n] - stems[i] for n in new) for i in lost]
-    return all(swapped) and not adds(line)
+    return all(swapped) and not adds_or_joins(line)
 
 
 def item_id(world: World, name: str) -> str | None:

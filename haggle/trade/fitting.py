@@ -18,6 +18,7 @@ from haggle.language.english.synonyms import nicknames
 from haggle.trade.knowledge import (
     asks_about_goods,
     by_words,
+    does_not_want,
     has_number,
     knowledge,
     puts_back,
@@ -35,16 +36,23 @@ NAMED = 1.5  # what a word of a name is worth; one of a description is 1
 LEAST = 0.3  # a score under which nothing is said to fit
 BESIDE = 0.5  # of the best score that other goods must reach
 SHORT = 4  # words of a clause that a `no` at its beginning rules out
+PART = 5  # letters of a word at the beginning of another
 INSTEAD = 4  # words of "instead of the blue one"
 MOST = 3  # goods that are shown so
 
 _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
 _SENTENCE = re.compile(
-    r"(?<=[.!?;])\s+|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)", re.I
+    r"(?<=[.!?;])\s+|,\s+and\s+(?=an?\b)"
+    r"|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)",
+    re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r"[.,;:!?()]|\b(?:but|keep)\b")
-_ECHO = re.compile(  # "Ink? Nay, ..." rules the ink out
-    r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
+_REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
+    re.compile(
+        r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
+    ),
+    re.compile(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) no(?=[.,;!]|$)"),
+    re.compile(r"\b(?:said|asked for|wrote) ((?:[\w'’-]+ ){0,3}[\w'’-]+),? but (?=.*\bmeant\b)"),
 )
 _THE_ONE = re.compile(r"\b((?:the|that|this|these|those)\s+(?:[\w'’-]+\s+){0,2})ones?\b")
 _A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
@@ -89,9 +97,12 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with goods on offer for a need that a line tells beside its order: "two ropes.
     And have you something for my knees?"""
     state = session.procedure.state(resolved.proposal.state)
-    if state.payload == "show" or state.clears or not session.codec.speaks_after:
+    if state.clears or not session.codec.speaks_after:
         return resolved
-    items = [item for item in fitting_needs(session, line) if item.item_id not in resolved.cart]
+    if state.payload == "show" and not session.named(line, sure=False):
+        return resolved  # those that fit are shown
+    seen = {*resolved.cart, *(item.item_id for item in _known(session.world, resolved.shown))}
+    items = [item for item in fitting_needs(session, line) if item.item_id not in seen]
     if not items:
         return resolved
     told = lines().also.format(names=listed_or([item.item_name for item in items]))
@@ -169,7 +180,10 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
     A clause with a number speaks of how many: "not seventeen ropes" rules out no rope.
     """
-    text = _THE_ONE.sub(r"\1", _ECHO.sub(r" not \1. ", with_g(text.casefold())))
+    text = with_g(text.casefold())
+    for pattern in _REFUSED:
+        text = pattern.sub(r" not \1. ", text)
+    text = _THE_ONE.sub(r"\1", text)
     said: set[str] = set()
     refused: set[str] = set()
     back: set[str] = set()
@@ -178,6 +192,8 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
         if has_number(clause) or (puts_back(clause) and _A_PIECE.search(clause)):
             said.update(_telling(words))
+        elif does_not_want(clause) and len(words) <= at + SHORT:
+            back.update(_telling(words[at:]))
         elif puts_back(clause):
             (said if at < len(words) else back).update(_telling(words))
         else:
@@ -231,8 +247,15 @@ def _in_names(names: tuple[str, ...]) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _called(name: str) -> frozenset[str]:
     """The words of a name, and of what else such things are called."""
-    others = _in_names(tuple(nicknames(name)))
-    return _in_names((name,)) | {word for word in others if word[0] != "#"}
+    others = {word for word in _in_names(tuple(nicknames(name))) if word[0] != "#"}
+    own = _in_names((name,))
+    parts = (kinds for word in own for root, kinds in _signs().items() if _begins(word, root))
+    return own.union(others, *parts)
+
+
+def _begins(word: str, root: str) -> bool:
+    """Whether a word is made up of another and more: a feverroot is against fever."""
+    return len(root) >= PART and word.startswith(root) and len(word) > len(root) + 2
 
 
 def _described(item: Item) -> frozenset[str]:

@@ -21,7 +21,7 @@ from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, held
-from haggle.trade.evident import evident_lines, is_swap, item_id
+from haggle.trade.evident import evident_lines, is_swap, item_id, lost_goods
 from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out
 from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders
 from haggle.trade.ledger import Cart
@@ -186,12 +186,10 @@ class Guard:
         if asked != before:
             proposal = replace(proposal, cart=asked, change=None)
             ruling = replace(ruling, action=proposal)
-        named = session.named(self.utterance, sure=False)
         if new := self._only_asked_about(asked):
             return self._shown(ruling, "asked_about", new)
         kept = evident_lines(session, self.utterance, asked)
-        kept_ids = {item_id(session.world, name) for name, _ in kept}
-        lost = [i for i in session.cart if i not in kept_ids and i not in named]
+        lost = lost_goods(session, self.utterance, kept)
         words = consent.replaces() or consent.calls_off()
         if lost and (words or is_swap(session, self.utterance, lost, kept)):
             lost = []

@@ -9,6 +9,7 @@ from haggle.trade.knowledge import (
     answers,
     asks_about_goods,
     asks_for_a_deal,
+    compares,
     questions,
     told,
 )
@@ -104,6 +105,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     answer = [item for item in map(world.find, shown) if item is not None]
     view = [item for item in map(world.find, session.in_view()) if item is not None]
     choices = ([item for item in answer if item in named], named, answer, view[:2])
+    if compares(line) and len(answer or view) > 1:
+        return (answer or view)[:MOST]
     for most, items in zip((MOST, MOST, MOST, 1), choices, strict=True):
         known = [item for item in items if item.for_sale]
         if 1 <= len(known) <= most:

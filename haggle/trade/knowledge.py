@@ -59,6 +59,7 @@ class Knowledge(Record):
     measures: list[str]
     asking: list[str]
     goods: list[str]
+    comparing: list[str]
     others: list[str]
     irregular: dict[str, str]
     dull: Words
@@ -67,9 +68,13 @@ class Knowledge(Record):
     needing: list[str]
     ordering: list[str]
     adding: list[str]
+    joining: list[str]
+    staying: list[str]
+    changing_all: list[str]
     kinds: dict[str, Words]
     conditions: dict[str, Words]
     putting_back: list[str]
+    unwanted: list[str]
     haggling: list[str]
     counting: Words
     paying: list[str]
@@ -182,6 +187,11 @@ def asks_for_goods(line: str, *, named: bool) -> bool:
     return (named and "?" in line) or tells_a_need(line)
 
 
+def compares(line: str) -> bool:
+    """Whether a line asks how goods differ."""
+    return bool(_says(line, knowledge().comparing))
+
+
 def tells_a_need(sentence: str) -> bool:
     """Whether a sentence tells a need, or asks what there is."""
     return bool(_says(sentence, knowledge().needing))
@@ -195,6 +205,26 @@ def orders(line: str) -> bool:
 def adds(line: str) -> bool:
     """Whether a line has words for something in addition."""
     return bool(_says(line, knowledge().adding))
+
+
+def adds_or_joins(line: str) -> bool:
+    """Whether a line may put something beside other things."""
+    return bool(_says(line, (*knowledge().adding, *knowledge().joining)))
+
+
+def stays(clause: str) -> bool:
+    """Whether words tell that goods stay in an order."""
+    return bool(_says(clause, knowledge().staying))
+
+
+def takes_all(line: str) -> bool:
+    """Whether a line changes the numbers of a whole order."""
+    return bool(_says(line, knowledge().changing_all))
+
+
+def does_not_want(clause: str) -> bool:
+    """Whether a clause says that something is not wanted."""
+    return bool(_says(clause, knowledge().unwanted))
 
 
 def puts_back(clause: str) -> bool:

@@ -12,7 +12,7 @@ from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
 from haggle.trade import asking, checks, placeholders
 from haggle.trade.bidding import answered
-from haggle.trade.fitting import fitting, further
+from haggle.trade.fitting import fitting, further, put_back
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
 from haggle.trade.informed import informed
@@ -65,8 +65,10 @@ class Trade:
         return StateGuard(session, line, written=level == "written").rule(proposal)
 
     def unsure(self, session: Session, line: str, proposal: Proposal) -> Ruling | None:
-        """A question about an order that the model does not believe in itself."""
-        return asking.question(session, line, proposal)
+        """A question about an order that the model does not believe in itself; none where the line
+        takes something back, which is done first."""
+        back = put_back(session.world, line) & session.cart.keys()
+        return None if back else asking.question(session, line, proposal)
 
     def apply(
         self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level
