@@ -39,8 +39,8 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     if session.procedure.state(proposal.state).payload != "cart":
         return None
     whole = counted(session, line, carried_out(session, proposal))
-    names, lost = session.world.by_id, lost_goods(session, line, whole)
-    whole = (*((names[i].item_name, session.cart[i]) for i in lost), *whole)
+    goods, lost = session.world.by_id, lost_goods(session, line, whole)
+    whole = (*((goods[i].item_name, session.cart[i]) for i in lost), *whole)
     proposal = replace(proposal, cart=whole, change=None)
     meant = resolve(session, proposal, guarded=True)
     if not meant.cart or meant.cart == session.cart or meant.notes:
