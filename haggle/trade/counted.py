@@ -34,7 +34,7 @@ _WORD = re.compile(r"[a-z]+")
 def counted(session: Session, line: str, asked: Lines) -> Lines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
-    out = _taken_out(session, line)
+    out = taken_out(session, line)
     before = _swapped(session, line, asked)
     said = _said(session, line) if _same(session, asked) else {}
     found: list[tuple[str, Quantity]] = []
@@ -123,7 +123,7 @@ def _swapped(session: Session, line: str, asked: Lines) -> int:
     return session.cart[next(iter(gone))] if len(gone) == len(new) == 1 else 0
 
 
-def _taken_out(session: Session, line: str) -> dict[str, int]:
+def taken_out(session: Session, line: str) -> dict[str, int]:
     """Pieces that a line takes out of the order: "take four of them out"."""
     found: dict[str, int] = {}
     for clause in _CLAUSE_END.split(clean_utterance(line)):

@@ -25,6 +25,7 @@ from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Quantity
 from haggle.trade.world import World
 
+_ONLY = re.compile(r"\b(?:just|only)\s+(?:(?:the|my|an?|one|\d+)\s+)?$", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
 
 Lines = tuple[tuple[str, Quantity], ...]
@@ -82,6 +83,16 @@ def lost_goods(session: Session, line: str, asked: Lines) -> list[str]:
     adding = adds(line) and not (consent and consent.replaces())
     staying = _staying(session, line)
     return [i for i in gone if i in staying or i not in named or (adding and i not in taken)]
+
+
+def left_out(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods in the cart beside the only ones that a line wants: "just the map"."""
+    reading = session.read(line)
+    only = any(_ONLY.search(reading.line[: mention.start]) for mention in reading.mentions)
+    named = session.named(line) & session.cart.keys()
+    if not only or not named or "?" in line or adds(line):
+        return frozenset()
+    return frozenset(session.cart.keys() - session.named(line, sure=False))
 
 
 def _staying(session: Session, line: str) -> frozenset[str]:

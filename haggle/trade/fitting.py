@@ -27,7 +27,6 @@ from haggle.trade.knowledge import (
     with_g,
 )
 from haggle.trade.ledger import Note
-from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.world import Item, World, listed_or
@@ -105,8 +104,7 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     items = [item for item in fitting_needs(session, line) if item.item_id not in seen]
     if not items:
         return resolved
-    told = lines().also.format(names=listed_or([item.item_name for item in items]))
-    notes = (*resolved.notes, Note("told", told))
+    notes = (*resolved.notes, Note("also", listed_or([item.item_name for item in items])))
     shown = tuple(item.item_name for item in items)
     return replace(
         worded(session, replace(resolved, notes=notes), resolved.proposal.say), shown=shown

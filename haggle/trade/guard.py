@@ -21,7 +21,7 @@ from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, held
-from haggle.trade.evident import evident_lines, is_swap, item_id, lost_goods
+from haggle.trade.evident import evident_lines, is_swap, item_id, left_out, lost_goods
 from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out
 from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders
 from haggle.trade.ledger import Cart
@@ -253,7 +253,8 @@ class Guard:
         session, proposal = self.session, ruling.action
         assert proposal is not None
         states, state = session.procedure.states, session.procedure.state(proposal.state)
-        back = put_back(session.world, self.utterance) & session.cart.keys()
+        back = put_back(session.world, self.utterance) | left_out(session, self.utterance)
+        back &= session.cart.keys()
         if not back or state.payload == "cart" or state.resets or state.clears:
             return ruling
         if not session.cart.keys() - back:

@@ -110,10 +110,11 @@ def told(
     asked = _without_name(_asking(clean_utterance(question)), item)
     sentences = _SENTENCE_END.split(item.description)
     facts, said = ([_sayable(t, currency) for t in texts] for texts in (item.facts, sentences))
-    for known in (lambda text: not heard(text), lambda text: True):  # what answers is told again
-        answer = _answering(asked, filter(known, facts), filter(known, said), score or by_words)
-        if answer:
-            return answer
+    for asking in (asked, _without_name(clean_utterance(question), item)):
+        for known in (lambda text: not heard(text), lambda text: True):  # what answers, again
+            answer = _answering(asking, filter(known, facts), filter(known, said), score)
+            if answer:
+                return answer
     rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
     return next((text for text in rest if text and not heard(text)), "")
 
@@ -122,10 +123,10 @@ def _sayable(text: str, currency: str) -> str:
     return _shortened(_without_prices(text, currency))
 
 
-def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Score) -> str:
+def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Score | None) -> str:
     """The fact or sentence that answers a question; "" where none does."""
     facts = [text for text in facts if text]
-    scores = score(asked, facts) if facts else ()
+    scores = (score or by_words)(asked, facts) if facts else ()
     best = max(range(len(facts)), key=lambda n: scores[n], default=None)
     found = facts[best] if best is not None and scores[best] > 0 else ""
     if _shared(asked, found):
@@ -244,7 +245,9 @@ def refers(line: str) -> bool:
 
 def asks_for_a_deal(sentence: str) -> bool:
     """Whether a sentence asks for price, stock, total or availability, or orders."""
-    return bool(_says(sentence, knowledge().deals)) and not _says(sentence, knowledge().measures)
+    cues = knowledge()
+    other = _says(sentence, (*cues.measures, *cues.comparing))
+    return bool(_says(sentence, cues.deals)) and not other
 
 
 def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
@@ -319,7 +322,7 @@ def _without_name(question: str, item: Item) -> str:
     name = [re.escape(stem) for stem in _stems(item.item_name.partition(" (")[0])]
     if not name:
         return question
-    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*{name[-1]}\w{{0,3}}\b"
+    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*(?:{name[-1]}\w{{0,3}}|{name[0]}y? ones?)\b"
     return re.sub(named, "it", question, flags=re.IGNORECASE)
 
 

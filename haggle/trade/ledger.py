@@ -15,6 +15,11 @@ Cart = dict[str, int]
 _MEASURE = re.compile(r"^(?:an? )?(?:pair|set|bottle|piece|bit|cup|box|bag)s? of ", re.IGNORECASE)
 
 
+NoteKind = Literal[
+    "capped", "not_sold", "sold_out", "impossible", "purse", "told", "unknown", "also"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Deal:
     """Goods, and the price that they were last haggled down to."""
@@ -29,7 +34,9 @@ class Note:
     a number that nobody can buy, more than the player's purse holds; or what is told of goods, or
     that nothing is known of them."""
 
-    kind: Literal["capped", "not_sold", "sold_out", "impossible", "purse", "told", "unknown"]
+    kind: Literal[
+        "capped", "not_sold", "sold_out", "impossible", "purse", "told", "unknown", "also"
+    ]
     name: str
     left: int = 0
 

@@ -11,14 +11,13 @@ from haggle.core.config import Record, load_config
 class Lines(Record):
     """`lines.yaml`: a greeting before the first turn, safe lines by state, notes that code adds to
     a line, lines that say why a sale stays open by reason, what is asked where a player is not
-    understood, what fits a further need, and how a line claims that something happened."""
+    understood, and how a line claims that something happened."""
 
     greeting: str
     safe: dict[str, str]
     notes: dict[str, str]
     open: dict[str, list[str]]
     ask: dict[str, str]
-    also: str
     claims: dict[str, list[str]]
 
 

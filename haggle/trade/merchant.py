@@ -12,6 +12,7 @@ from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
 from haggle.trade import asking, checks, placeholders
 from haggle.trade.bidding import answered
+from haggle.trade.counted import taken_out
 from haggle.trade.fitting import fitting, further, put_back
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
@@ -67,7 +68,9 @@ class Trade:
     def unsure(self, session: Session, line: str, proposal: Proposal) -> Ruling | None:
         """A question about an order that the model does not believe in itself; none where the line
         takes something back, which is done first."""
-        back = put_back(session.world, line) & session.cart.keys()
+        back = (
+            put_back(session.world, line) | taken_out(session, line).keys()
+        ) & session.cart.keys()
         return None if back else asking.question(session, line, proposal)
 
     def apply(

@@ -90,5 +90,6 @@ def _note(note: Note) -> str:
         "purse": "more than the player can pay",
         "told": f"told: {name}",
         "unknown": f"nothing known of {name}",
+        "also": f"fits as well: {name}",
     }
     return kinds[note.kind]

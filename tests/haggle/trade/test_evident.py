@@ -54,3 +54,13 @@ def test_an_order_stands_as_far_as_the_words_go(
 def test_what_is_kept_is_not_what_is_dropped(customer: Any) -> None:
     line = "drop the rockets keep the fuses"
     assert customer.turn("OFFER_SELL", "", line, cart=[["Slow Fuse", 4]]).cart == {"slow": 4}
+
+
+def test_who_wants_just_one_thing_gets_no_more(customer: Any) -> None:
+    turn = customer.turn("FINAL_CHECK", "", "that's it, just the slow fuses")
+    assert turn.cart == {"slow": 4} and turn.state == "OFFER_SELL"
+
+
+def test_a_question_about_just_one_thing_takes_nothing_out(customer: Any) -> None:
+    line = "is it just the slow fuses that burn a minute?"
+    assert customer.turn("CASUAL", "", line).cart == {"slow": 4, "red": 3}
