@@ -1,0 +1,41 @@
+"""The guard's rules let right answers stand: what a person wrote into the corpus as the answer to a
+line is held against the rules as a model's guess would be.
+
+    pytest -rP tests/data_gen/test_right_answers.py
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from data_gen import corpus_io
+from data_gen.corpus_io import CORPUS, corpus_rows
+from haggle.trade.merchant import TRADE, written
+from haggle.trade.records import TurnRecord
+from haggle.trade.session import Session
+
+MOST_CARTS_SPOILT = 0.035
+
+
+def test_the_rules_seldom_spoil_a_right_cart(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: Counter[str] = Counter()
+
+    def held_against_the_rules(session: Session, line: str, text: str) -> TurnRecord:
+        proposal = session.codec.decode(text, session.procedure)
+        ruling = TRADE.rule(session, line, proposal, "state")
+        guessed = dict(session.cart)
+        if ruling.action is not None:
+            guessed = dict(TRADE.apply(session, line, ruling, "state").cart)
+        record = written(session, line, text)
+        found["answers"] += 1
+        found["carts spoilt"] += guessed != record.cart
+        return record
+
+    monkeypatch.setattr(corpus_io, "written", held_against_the_rules)
+    for _ in corpus_rows(files=sorted(CORPUS.glob("*.yaml")), method="astp-stepwise"):
+        pass
+    print(dict(found))
+    assert found["answers"] > 2000
+    assert found["carts spoilt"] <= MOST_CARTS_SPOILT * found["answers"]
