@@ -19,6 +19,7 @@ from haggle.trade.session import Session
 MOST_CARTS_SPOILT = 0.035
 
 
+@pytest.mark.long
 def test_the_rules_seldom_spoil_a_right_cart(monkeypatch: pytest.MonkeyPatch) -> None:
     found: Counter[str] = Counter()
 
