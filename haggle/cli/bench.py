@@ -86,6 +86,43 @@ def serve(
             write_json(out, figures)
 
 
+@bench_app.command()
+def load(
+    urls: Annotated[list[str], typer.Argument(help="Servers that share one database.")],
+    shop: Annotated[str, typer.Option(help="A shop that they serve.")] = "frontier_shop",
+    sessions: Annotated[int, typer.Option(min=1, help="Customers at once.")] = 20,
+    turns: Annotated[int, typer.Option(min=1, help="Turns in all.")] = 500,
+    seed: Annotated[int, typer.Option(help="Which server is asked when.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Let customers shop at running servers, a turn here and a turn there, and check the ledger.
+
+    Fails where a sale is lost or doubled, or a turn ends in an error.
+    """
+    import asyncio
+
+    from rich.console import Console
+
+    from eval.load import load as run
+    from haggle.cli.tables import print_table
+    from haggle.core.errors import HaggleError
+    from haggle.core.storage import write_json
+
+    hosts = [url.rstrip("/") for url in urls]
+    with Console(stderr=True, quiet=quiet).status("starting") as status:
+        figures = asyncio.run(run(hosts, shop, sessions, turns, status.update, seed))
+    for name, found in figures.items():
+        if isinstance(found, dict) and found:
+            print_table(name, found)
+    print_table("memory", {"MiB, start to end": str(figures["memory_mib"])})
+    if out is not None:
+        write_json(out, figures)
+    books = figures["books"]
+    if figures["errors"] or books["lost"] or books["doubled"]:
+        raise HaggleError("the servers did not keep up", where=", ".join(hosts), hint=str(books))
+
+
 def _numbers(text: str, where: str) -> list[int]:
     from haggle.core.errors import HaggleError
 

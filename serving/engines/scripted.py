@@ -12,7 +12,8 @@ from serving.engines.config import EngineConfig
 
 
 class ScriptedEngine:
-    """Gives its answers in order, one per request; `requests` keeps what it was asked."""
+    """Gives its answers in order, one per request; `requests` keeps what it was asked, of an engine
+    that begins again only the last."""
 
     name = "scripted"
     model = "scripted"
@@ -43,6 +44,8 @@ class ScriptedEngine:
                 f"the scripted engine has no answer left for request {len(self.requests) + 1}",
                 hint="script one answer per request",
             )
+        if self._again:
+            self.requests.clear()  # it may serve for days
         self.requests.append(request)
         text = self._answers[0]
         self._answers.rotate(-1)
