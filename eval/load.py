@@ -46,7 +46,9 @@ async def load(
     Raises HaggleError where a server does not answer, or lacks the shop.
     """
     # Left before the server closes them (uvicorn: after 5 s), so that no turn is lost on one.
-    limits = httpx.Limits(sessions + 8, sessions, keepalive_expiry=2.0)
+    limits = httpx.Limits(
+        max_connections=sessions + 8, max_keepalive_connections=sessions, keepalive_expiry=2.0
+    )
     async with httpx.AsyncClient(timeout=TIMEOUT_S, limits=limits) as client:
         customers = _Customers(client, list(urls), shop, turns, tell, random.Random(seed))
         await customers.look()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
@@ -101,7 +101,7 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     if state.payload == "show" and not session.named(line, sure=False):
         return resolved  # those that fit are shown
     seen = {*resolved.cart, *(item.item_id for item in _known(session.world, resolved.shown))}
-    items = [item for item in fitting_needs(session, line) if item.item_id not in seen]
+    items = fitting_needs(session, line, seen)
     if not items:
         return resolved
     notes = (*resolved.notes, Note("also", listed_or([item.item_name for item in items])))
@@ -111,13 +111,16 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     )
 
 
-def fitting_needs(session: Session, line: str) -> list[Item]:
+def fitting_needs(session: Session, line: str, met: Collection[str] = ()) -> list[Item]:
     """Goods, none of them in the cart, that fit the needs which sentences of a line tell without a
-    name."""
+    name. A need that goods with the ids `met` fit is met by these."""
     found: dict[str, Item] = {}
     for part in _SENTENCE.split(clean_utterance(line)):
-        if tells_a_need(part) and not session.named(part, sure=False):
-            found |= {item.item_id: item for item in fits(session.world, part)}
+        if not tells_a_need(part) or session.named(part, sure=False):
+            continue
+        fitting = {item.item_id: item for item in fits(session.world, part)}
+        if not fitting.keys() & set(met):
+            found |= fitting
     return [item for i, item in found.items() if i not in session.cart][:MOST]
 
 

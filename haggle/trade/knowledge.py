@@ -260,7 +260,9 @@ def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     if strictly and not on_topic:
         return False
     if reading.mentions:
-        return on_topic or not has_number(sentence)  # "is 50 all right for the axe?" is a bid
+        return (
+            on_topic or compares(sentence) or not has_number(sentence)
+        )  # "is 50 all right for the axe?" is a bid
     return on_topic and bool(_says(sentence, cues.goods)) and not _says(sentence, cues.others)
 
 

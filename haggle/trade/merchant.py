@@ -87,8 +87,8 @@ class Trade:
             guessed = level != "written"
             if guessed and session.codec.speaks_after:
                 resolved = answered(session, line, fitting(session, line, resolved))
-                resolved = further(session, line, resolved)
             resolved = informed(session, line, resolved, admit=guessed, show=guessed)
+            resolved = further(session, line, resolved) if guessed else resolved
         told = tuple(reason for reason in ruling.reasons if reason != "inference")
         quoted = ruling.quoted if ruling.line else ""
         return replace(resolved, interventions=(*resolved.interventions, *told), quoted=quoted)

@@ -136,3 +136,9 @@ def test_money_is_nothing_that_is_not_sold(customer: Any) -> None:
     line = "the whale, with the coins I have left"
     turn = customer.turn("OFFER_SELL", "", line, cart=[["Plush Whale", 1], ["?coins", 1]])
     assert turn.cart == {"whale": 1} and "do not sell" not in turn.says
+
+
+def test_a_need_that_what_is_shown_meets_brings_nothing_more(customer: Any) -> None:
+    line = "I need something to keep me warm. Is the woolly cloak waterproof?"
+    turn = customer.turn("SHOW_ITEMS", "", line, show=["Woolly Cloak"])
+    assert "For that" not in turn.says and customer.session.shown == ("Woolly Cloak",)

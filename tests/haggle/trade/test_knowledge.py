@@ -223,3 +223,8 @@ def test_what_answers_is_told_again_and_a_dropped_g_is_none():
     again = told(lamp, "is it safe for a small child?", heard=lambda text: "six" in text)
     assert again == "Children under six must not use it."
     assert told(lamp, "my boy is four, is it ok for him?") == "Children under six must not use it."
+
+
+def test_a_question_about_a_difference_is_one_about_goods(stall):
+    line = "what's the difference between the two axes you got?"
+    assert asks_about_goods(line, Session(stall).read(line))
