@@ -16,7 +16,6 @@ from typing import Any
 
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.text import is_outcome
-from haggle.sop.task import load_task
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
 
@@ -269,10 +268,11 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
 
 
 def _states(row: dict[str, Any]) -> Collection[str]:
-    """The states that the turns of a row may have: those of the trade, or of its character."""
+    """The states that the turns of a row may have: those of the trade, or the names that its
+    character was told, which need not be those of the task file (`data_gen/sop/variety.py`)."""
     if row.get("method") != "sop":
         return load_procedure().states
-    return load_task(row["world"]).procedure.states
+    return re.findall(r"^(\w+): ", row["messages"][0]["content"], re.MULTILINE)
 
 
 def _check_version(version: object, where: str) -> None:
