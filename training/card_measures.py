@@ -1,6 +1,7 @@
-"""What a model card can say of measures: the files of `haggle eval`, `eval turns`, `eval cases`,
-`eval character`, `eval planner`, `eval compare` and `haggle export`, read into tables. Nothing is computed but missing
-intervals.
+"""What a model card can say of measures, read into tables: the files of `haggle eval`, `eval turns`,
+`eval cases`, `eval character`, `eval planner`, `eval compare` and `haggle export`.
+
+Nothing is computed but missing intervals.
 """
 
 from __future__ import annotations
