@@ -1,5 +1,5 @@
-"""What a model card can say of measures, read into tables: the files of `haggle eval`, `eval turns`,
-`eval cases`, `eval character`, `eval planner`, `eval compare` and `haggle export`.
+"""What a model card can say of measures, read into tables: the files of `haggle eval`,
+`eval turns`, `eval cases`, `eval character`, `eval planner`, `eval compare` and `haggle export`.
 
 Nothing is computed but missing intervals.
 """
