@@ -63,6 +63,16 @@ class TrainedEngine:
         return Generation(to_json(said), prompt_tokens=10, completion_tokens=2)
 
 
+def legal(request: GenerationRequest) -> Legal:
+    assert isinstance(request.constraint, Legal)
+    return request.constraint
+
+
+def form(request: GenerationRequest) -> Form:
+    assert isinstance(request.constraint, Form)
+    return request.constraint
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_cot_in_its_own_format_is_the_character_without_a_planner(seed):
     """The same requests, and so the same decisions, lines and interventions of the guard."""
@@ -91,9 +101,9 @@ def test_every_method_asks_for_decisions_in_the_own_format(method):
     turn = agent.reply(Talk(GATE), "I am Mirela Voss.")
     assert turn.act and turn.line.startswith("As you say, ") and plans[0].found
     assert all(r.messages[0].content.startswith("You are Odo") for r in engine.own)
-    labels = {label for r in engine.papers for label in r.constraint.labels}
+    labels = {label for r in engine.papers for label in form(r).labels}
     assert labels <= {"Answer", "Best Path", "User State"}, "votes, and what users will do"
-    assert any(r.constraint.spoken for r in engine.own)
+    assert any(legal(r).spoken for r in engine.own)
 
 
 def test_candidates_are_drawn_behind_the_user_state_that_was_read():
@@ -101,11 +111,11 @@ def test_candidates_are_drawn_behind_the_user_state_that_was_read():
     agent = planning_character(engine, "state", "mcts+sop", PlanConfig(asks="own", temperature=0.7))
     agent.reply(Talk(GATE), "Good evening.")
     first, *drawn, words = engine.own
-    assert first.temperature == 0.0 and len(first.constraint.answers) > 1
+    assert first.temperature == 0.0 and len(legal(first).answers) > 1
     assert drawn and all(r.temperature == 0.7 for r in drawn)
-    heard = drawn[0].constraint.answers[0][0]
-    assert [state for state, _ in words.constraint.answers] == [heard]
-    assert len(words.constraint.answers[0][1]) == 1 and words.constraint.spoken
+    heard = legal(drawn[0]).answers[0][0]
+    assert [state for state, _ in legal(words).answers] == [heard]
+    assert len(legal(words).answers[0][1]) == 1 and legal(words).spoken
     assert len({r.seed for r in drawn}) == len(drawn)
 
 
