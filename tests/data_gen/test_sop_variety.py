@@ -95,6 +95,15 @@ def test_rows_of_many_shapes_are_valid_and_repeatable_and_test_rows_stay(tmp_pat
         assert rows[3:4] == list(SopSource(config).rows(split, [3]))
 
 
+def test_columns_of_many_shapes_are_read_alone(tmp_path):
+    """Training asks for the method alone."""
+    config = DataConfig(character="all", train=4, test=2, variety=1.0)
+    generate(config, tmp_path, progress=False)
+    for columns in (["method"], ["id", "turns"], ["messages"]):
+        found = list(iter_rows(tmp_path, "train", columns))
+        assert len(found) == 4 and list(found[0]) == columns
+
+
 def test_names_stay_readable():
     rng = random.Random(5)
     drawn = {renamed("ShowsPass", "shows a pass", rng) for _ in range(20)}
@@ -106,3 +115,12 @@ def test_names_stay_readable():
 
 def test_the_recipe_of_characters_has_it_on():
     assert load_data_config(ROOT / "configs" / "data" / "sop.yaml").variety > 0.5
+
+
+def test_a_character_row_is_read_column_by_column(tmp_path):
+    config = load_config(ROOT / "configs" / "data" / "sop.yaml", DataConfig)
+    row = next(iter(sop_rows(config, "train")))
+    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for columns in (("method",), ("turns",), ("messages", "turns")):
+        (read,) = iter_rows(tmp_path, "train", columns)
+        assert tuple(read) == columns
