@@ -115,12 +115,3 @@ def test_names_stay_readable():
 
 def test_the_recipe_of_characters_has_it_on():
     assert load_data_config(ROOT / "configs" / "data" / "sop.yaml").variety > 0.5
-
-
-def test_a_character_row_is_read_column_by_column(tmp_path):
-    config = load_config(ROOT / "configs" / "data" / "sop.yaml", DataConfig)
-    row = next(iter(sop_rows(config, "train")))
-    (tmp_path / "train.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    for columns in (("method",), ("turns",), ("messages", "turns")):
-        (read,) = iter_rows(tmp_path, "train", columns)
-        assert tuple(read) == columns
