@@ -8,6 +8,7 @@ import re
 import pytest
 
 from data_gen.config import DataConfig, load_data_config
+from data_gen.generate import generate
 from data_gen.language.phrasebook import SPLITS
 from data_gen.sop.rows import tasks_of
 from data_gen.sop.source import SopSource, played
@@ -98,7 +99,7 @@ def test_rows_of_many_shapes_are_valid_and_repeatable_and_test_rows_stay(tmp_pat
 def test_columns_of_many_shapes_are_read_alone(tmp_path):
     """Training asks for the method alone."""
     config = DataConfig(character="all", train=4, test=2, variety=1.0)
-    generate(config, tmp_path, progress=False)
+    generate(config, tmp_path, workers=1, progress=False)
     for columns in (["method"], ["id", "turns"], ["messages"]):
         found = list(iter_rows(tmp_path, "train", columns))
         assert len(found) == 4 and list(found[0]) == columns
