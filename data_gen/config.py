@@ -58,10 +58,11 @@ class DataConfig(Record):
     tries tricks before it buys; `questions` the share whose player asks what goods are like;
     `slips` the share of turns that the merchant gets wrong on purpose, for the player to put right
     (not learned from). `character` is the merchant, or another one by name or task file: it has
-    simulated users and a corpus of its own, and takes no other setting but numbers, seed and
-    `corpus`. `all` are all tasks that Haggle brings: in `train` those of the split train, in `test`
-    the held-out ones. With `sop` its dialogues are written scene by scene, with `plans` rows are
-    procedures to predict. With a `teacher` a
+    simulated users and a corpus of its own, and takes no other setting but numbers, seed,
+    `corpus` and `variety`, the share of its training dialogues whose task is told in another shape
+    (`data_gen/sop/variety.py`). `all` are all tasks that Haggle brings: in `train` those of the
+    split train, in `test` the held-out ones. With `sop` its dialogues are written scene by scene,
+    with `plans` rows are procedures to predict. With a `teacher` a
     model answers, or rephrases, in place of the oracle; with a `player` a model shops.
     """
 
@@ -82,6 +83,7 @@ class DataConfig(Record):
     questions: Annotated[float, Field(ge=0, le=1)] = 0.0
     slips: Annotated[float, Field(ge=0, le=0.5)] = 0.0
     character: str = MERCHANT
+    variety: Annotated[float, Field(ge=0, le=1)] = 0.0
     sop: SopConfig | None = None
     plans: PlansConfig | None = None
     teacher: TeacherConfig | None = None

@@ -16,7 +16,6 @@ from typing import Any
 
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.text import is_outcome
-from haggle.sop.task import load_task
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
 
@@ -205,7 +204,7 @@ def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[st
             )
     wanted = None
     if columns is not None:
-        wanted = [n for n in names if n in {*columns, "schema_version", "method", "world"}]
+        wanted = [n for n in names if n in {*columns, "schema_version", "method"}]
         if "turns" not in columns:  # of these the states alone, to check them
             paths = [opened.schema.column(i).path for i in range(len(opened.schema))]
             wanted += [p for p in paths if p.startswith("turns.") and p.endswith(".state")]
@@ -256,10 +255,11 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
     for name in columns or ():
         if name not in row:
             raise HaggleError(f"{name!r} is missing", where=where, hint="keys: " + ", ".join(row))
-    states = _states(row)
-    for index, turn in enumerate(row.get("turns") or ()):
+    turns = row.get("turns") or ()
+    states = _states(row) if turns else None
+    for index, turn in enumerate(turns):
         state = turn.get("state") if isinstance(turn, dict) else None
-        if state not in states:
+        if states is not None and state not in states:
             raise HaggleError(
                 f"turns[{index}]: unknown state {state!r}",
                 where=where,
@@ -268,11 +268,15 @@ def _checked(data: Any, columns: Sequence[str] | None, where: str) -> dict[str, 
     return row if columns is None else {name: row[name] for name in columns}
 
 
-def _states(row: dict[str, Any]) -> Collection[str]:
-    """The states that the turns of a row may have: those of the trade, or of its character."""
+def _states(row: dict[str, Any]) -> Collection[str] | None:
+    """The states that the turns of a row may have: those of the trade, or the names that its
+    character was told, which need not be those of the task file (`data_gen/sop/variety.py`). None
+    for a character whose messages were not read."""
     if row.get("method") != "sop":
         return load_procedure().states
-    return load_task(row["world"]).procedure.states
+    if "messages" not in row:
+        return None
+    return re.findall(r"^(\w+): ", row["messages"][0]["content"], re.MULTILINE)
 
 
 def _check_version(version: object, where: str) -> None:

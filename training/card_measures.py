@@ -1,5 +1,7 @@
-"""What a model card can say of measures: the files of `haggle eval`, `eval turns`, `eval cases`,
-`eval compare` and `haggle export`, read into tables. Nothing is computed but missing intervals.
+"""What a model card can say of measures, read into tables: the files of `haggle eval`,
+`eval turns`, `eval cases`, `eval character`, `eval planner`, `eval compare` and `haggle export`.
+
+Nothing is computed but missing intervals.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json
 from haggle.rates import points_text, rate, rate_text
 
-Kind = Literal["turns", "cases", "dialogues", "comparison", "files"]
+Kind = Literal["turns", "cases", "dialogues", "characters", "comparison", "files"]
 FEWEST_OF_A_TAG = 5
 WEAKEST = 4
 RATES = {
     "turns": ("joint", "state", "cart", "bid", "last", "valid_json"),
+    "characters": ("goal", "wrong_goal", "violations", "user_state", "action"),
     "cases": ("joint_accuracy", "state_accuracy", "forbidden_rate", "valid_json_rate"),
 }
 NAMES = {
@@ -28,6 +31,11 @@ NAMES = {
     "valid_json": "valid JSON",
     "valid_json_rate": "valid JSON",
     "forbidden_rate": "forbidden state",
+    "goal": "goal reached by who earned it",
+    "wrong_goal": "goal given to who did not earn it",
+    "violations": "steps against the procedure",
+    "user_state": "user state understood",
+    "action": "the labelled step taken",
     "stcr": "STCR",
     "sirr": "SIRR",
     "inference_consistency": "inference consistency",
@@ -95,6 +103,8 @@ def _tables(data: dict[str, Any]) -> Iterator[Measured]:
         yield _cases(data)
     elif "reference" in data:
         yield _comparison(data)
+    elif "wrong_goal" in data:
+        yield _characters(data)
     elif "checks" in data:
         yield _files(data)
     else:
@@ -129,6 +139,14 @@ def _dialogues(config: dict[str, Any], result: dict[str, Any]) -> Measured:
     )
     guard = f"guard {run['guard']}"
     return Measured("dialogues", f"Whole dialogues, {guard}", how, tuple(figures), guard=guard)
+
+
+def _characters(data: dict[str, Any]) -> Measured:
+    by = f", planner {data['method']}" if "method" in data else ""
+    how = f"{_engine(data)}; {data['n']} simulated users, guard {data['guard']}{by}"
+    rates = tuple(_rates(data, RATES["characters"]))
+    title, guard = "Whole dialogues with simulated users", f"guard {data['guard']}"
+    return Measured("characters", f"{title}, {guard}", how, rates, guard=guard)
 
 
 def _cases(data: dict[str, Any]) -> Measured:

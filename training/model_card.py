@@ -32,6 +32,7 @@ RESULT_FILE = "result.json"
 METRICS_FILE = "metrics.jsonl"
 MARKER = "Written by `haggle card` from the files of the run."
 NOT_RECORDED = "not recorded"
+SOP = "sop"  # the method of the rows that characters with a procedure learn from
 METHODS = {
     "sft": "supervised fine-tuning (SFT)",
     "dpo": "direct preference optimisation (DPO)",
@@ -42,6 +43,10 @@ KINDS = {
     "cases": "hand-written turns (`haggle eval cases`)",
     "dialogues": "whole dialogues (`haggle eval`)",
     "comparison": "other quantisations and engines on the same turns (`haggle eval compare`)",
+}
+CHARACTER_KINDS = {
+    "characters": "whole dialogues with simulated users (`haggle eval character`)",
+    "turns": KINDS["turns"],
 }
 # What the hub calls licences that are not in SPDX's list, and what goes on with them.
 LICENCES = {
@@ -86,6 +91,11 @@ class Run:
         if self.resolved.get("base_source") == "directory" and not self.info.get("hub_id"):
             return Path(base).name
         return plain_name(base)
+
+    @property
+    def character(self) -> bool:
+        """Whether it learned to keep to procedures, and not to be a merchant."""
+        return self.info.get("method") == SOP
 
     @property
     def licence(self) -> str:
@@ -169,14 +179,16 @@ def render_card(run: Run, measures: Sequence[Measured], name: str | None = None)
 
     name = name or run.directory.name
     shown = {table.kind for table in measures}
+    kinds = CHARACTER_KINDS if run.character else KINDS
     _, terms = hub_licence(run.licence)
-    body = _environment().get_template("model_card.jinja").render(
+    template = "model_card_sop.jinja" if run.character else "model_card.jinja"
+    body = _environment().get_template(template).render(
         name=name,
         facts=_facts(run),
         training=_training(run),
         start=_start(run),
         measures=measures,
-        missing=[what for kind, what in KINDS.items() if kind not in shown],
+        missing=[what for kind, what in kinds.items() if kind not in shown],
         parameters=_parameters(run),
         terms=terms,
         adapter=not run.full,

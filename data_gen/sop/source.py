@@ -10,6 +10,7 @@ from data_gen.config import DataConfig
 from data_gen.language.phrasebook import Split
 from data_gen.sop.rows import tasks_of, to_row
 from data_gen.sop.users import SimulatedUser, draw_person, phrases_of, right_action
+from data_gen.sop.variety import varied
 from haggle.core.agent import complete
 from haggle.core.engine import Generation
 from haggle.sop.domain import SOP, SopTurn, Talk
@@ -30,9 +31,33 @@ class SopSource:
 
     def rows(self, split: Split, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
         """One row a number; the tasks take turns."""
-        tasks = self.tasks[split]
         for index in indices:
-            yield _row(tasks[index % len(tasks)], self.config.seed, split, index)
+            yield self._row(split, index)
+
+    def _row(self, split: Split, index: int) -> dict[str, Any]:
+        task = self.tasks[split][index % len(self.tasks[split])]
+        rng = random.Random(f"{task.task}/{self.config.seed}/{split}/{index}")
+        shape = self._shape(task, split, index)
+        user = draw_person(shape, rng, split)
+        talk = Talk(user.task)
+        turns = list(played(user, talk, rng))
+        return to_row(
+            talk,
+            turns,
+            id=f"{split}-{index}-{task.task}",
+            seed=index,
+            player=f"scripted-{split}-{user.temper}",
+            teacher="oracle",
+        )
+
+    def _shape(self, task: Task, split: Split, index: int) -> Task:
+        """The task as it stands, or in training perhaps in another shape. Only training tasks of
+        the split train lend to each other."""
+        rng = random.Random(f"{task.task}/{self.config.seed}/{index}/shape")
+        if split != "train" or rng.random() >= self.config.variety:
+            return task
+        others = [other for other in self.tasks[split] if other is not task]
+        return varied(task, [other for other in others if other.split == split], rng)
 
     def report(self) -> dict[str, Any]:
         """Nothing is rejected."""
@@ -40,21 +65,6 @@ class SopSource:
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-def _row(task: Task, seed: int, split: Split, index: int) -> dict[str, Any]:
-    rng = random.Random(f"{task.task}/{seed}/{split}/{index}")
-    user = draw_person(task, rng, split)
-    talk = Talk(user.task)
-    turns = list(played(user, talk, rng))
-    return to_row(
-        talk,
-        turns,
-        id=f"{split}-{index}-{task.task}",
-        seed=index,
-        player=f"scripted-{split}-{user.temper}",
-        teacher="oracle",
-    )
 
 
 def played(user: SimulatedUser, talk: Talk, rng: random.Random) -> Iterator[SopTurn]:

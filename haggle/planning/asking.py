@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Literal
 
@@ -48,12 +48,13 @@ class Cost:
 @dataclass(frozen=True)
 class Question(Generic[E]):
     """A question about a position. `template` names the prompt, `told` is what else stands in
-    it."""
+    it. `own` is asked as it stands, in the domain's own format."""
 
     template: str
     at: Position[E]
-    form: Form
+    form: Form = field(default_factory=Form)
     told: tuple[tuple[str, Any], ...] = ()
+    own: GenerationRequest | None = None
 
 
 @dataclass
@@ -99,13 +100,19 @@ class Asker(Generic[E]):
 
     def _request(self, question: Question[E], drawn: bool) -> GenerationRequest:
         self.seed += 1
-        form = question.form
-        return GenerationRequest(
-            self._messages(question),
-            form if self.constrained else None,
-            max_tokens=SPOKEN_TOKENS if form.spoken or not self.constrained else SHORT_TOKENS,
+        request = question.own or self._papers(question)
+        return replace(
+            request,
+            constraint=request.constraint if self.constrained else None,
             temperature=self.config.temperature if drawn else self.config.once,
             seed=self.seed % LARGEST_SEED,
+        )
+
+    def _papers(self, question: Question[E]) -> GenerationRequest:
+        form = question.form
+        short = self.constrained and not form.spoken
+        return GenerationRequest(
+            self._messages(question), form, max_tokens=SHORT_TOKENS if short else SPOKEN_TOKENS
         )
 
     def _messages(self, question: Question[E]) -> tuple[Message, ...]:

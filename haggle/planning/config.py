@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from haggle.core.config import Record
@@ -16,10 +18,13 @@ class PlanConfig(Record):
     how many choose among the paths of ToT. `best_of` is how many answers best-of-k draws.
     `temperature` is that of everything drawn more than once. What is asked once has `once`: the
     paper draws it at 1 as well, and a small model is better off with its likeliest answer.
+    `asks` says in which words decisions are asked for: those of the `paper`, or the domain's `own`,
+    which a model was trained on. Votes and what comes later are asked for in the paper's.
     `seconds` is how long the search of one turn may take, looked at before each batch of calls;
     None sets no limit.
     """
 
+    asks: Literal["paper", "own"] = "paper"
     candidates: int = Field(3, ge=1)
     depth: int = Field(8, ge=1)
     iterations: int = Field(3, ge=0)

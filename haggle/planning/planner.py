@@ -14,7 +14,7 @@ from haggle.planning.asking import Asker, Cost, Stopped
 from haggle.planning.config import PlanConfig
 from haggle.planning.problem import Choice, E, Position, Problem
 from haggle.planning.reading import RESPONSE, read_words
-from haggle.planning.search import Search, response_question
+from haggle.planning.search import Search, own_question, response_question
 
 SOP = "+sop"
 _CHOOSE: dict[str, Callable[[Search[Any]], None]] = {
@@ -101,12 +101,20 @@ class Planner(Generic[E]):
         choice = search.best
         if choice is None:
             return ""
-        request = self.problem.writing(search.at, choice.act)
+        at = Position(search.at.episode, search.at.line, choice.heard)
+        request = self.problem.writing(at, choice.act)
         if request is not None:
             return search.asker.send([request])[0].text
         if not choice.say:
-            at = Position(search.at.episode, search.at.line, choice.heard)
-            text = search.asker.ask([response_question(at, choice.act)])[0]
-            choice = Choice(choice.heard, choice.act, read_words(text, RESPONSE))
+            own = own_question(search, at, choice.act, spoken=True)
+            text = search.asker.ask([own or response_question(at, choice.act)])[0]
+            choice = Choice(choice.heard, choice.act, self._words(at, text, own is not None))
             search.best = choice
         return self.problem.answer(search.at, choice)
+
+    def _words(self, at: Position[E], text: str, own: bool) -> str:
+        """What is said in an answer."""
+        if not own:
+            return read_words(text, RESPONSE)
+        choice = self.problem.read(at, text)
+        return choice.say if choice else ""

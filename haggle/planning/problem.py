@@ -98,6 +98,15 @@ class Problem(Protocol[E]):
         where an action has no more to it than its words."""
         ...
 
+    def own(self, at: Position[E], act: str = "", *, spoken: bool = False) -> GenerationRequest:
+        """What a model is asked that was trained on the domain's own format: a decision, of this
+        user state and action where they are known; with its words where they are `spoken`."""
+        ...
+
+    def read(self, at: Position[E], text: str) -> Choice | None:
+        """The choice in an answer to `own`; None for none."""
+        ...
+
     def answer(self, at: Position[E], choice: Choice) -> str:
         """A choice in the domain's own format."""
         ...

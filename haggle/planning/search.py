@@ -44,9 +44,32 @@ def hear(search: Search[E]) -> Position[E]:
         return at
     heard = names[0]
     if len(names) > 1:
-        text = search.asker.ask([state_question(at, names)])[0]
-        heard = read_name(text, STATE, names) or search.problem.fallback(at).heard
+        text = search.asker.ask([line_question(search)])[0]
+        heard = read_line(search, text) or search.problem.fallback(at).heard
     return Position(at.episode, at.line, heard)
+
+
+def line_question(search: Search[E]) -> Question[E]:
+    """Which user state the line is."""
+    at = search.at
+    return own_question(search, at) or state_question(at, search.problem.states(at))
+
+
+def read_line(search: Search[E], text: str) -> str:
+    """The user state that an answer to `line_question` names; "" for none."""
+    if search.config.asks == "own":
+        choice = search.problem.read(search.at, text)
+        return choice.heard if choice else ""
+    return read_name(text, STATE, search.problem.states(search.at))
+
+
+def own_question(
+    search: Search[E], at: Position[E], act: str = "", *, spoken: bool = False
+) -> Question[E] | None:
+    """The decision, asked for in the domain's own format; None where the paper's words are used."""
+    if search.config.asks == "paper":
+        return None
+    return Question("own", at, own=search.problem.own(at, act, spoken=spoken))
 
 
 def state_question(at: Position[E], names: Sequence[str], act: str = "") -> Question[E]:
@@ -57,13 +80,26 @@ def state_question(at: Position[E], names: Sequence[str], act: str = "") -> Ques
 
 def action_question(search: Search[E], at: Position[E]) -> Question[E]:
     """Which action comes next."""
+    if own := own_question(search, at):
+        return own
     names = search.problem.actions(at)
     return Question("action", at, one_of(ACTION, names), _options(search, at))
+
+
+def read_action(search: Search[E], at: Position[E], text: str) -> str:
+    """The action that an answer to `action_question` names; "" for none."""
+    names = search.problem.actions(at)
+    if search.config.asks == "own":
+        choice = search.problem.read(at, text)
+        return choice.act if choice and choice.act in names else ""
+    return read_name(text, ACTION, names)
 
 
 def whole_question(search: Search[E], *, spoken: bool) -> Question[E]:
     """Which user state and action there are, and, where `spoken`, what is said."""
     problem, at = search.problem, search.at
+    if own := own_question(search, at, spoken=spoken):
+        return own
     states = problem.states(at)
     rows = tuple(
         ((STATE, (state,)), (ACTION, problem.actions(Position(at.episode, at.line, state))))
@@ -77,6 +113,8 @@ def whole_question(search: Search[E], *, spoken: bool) -> Question[E]:
 def read_whole(search: Search[E], text: str) -> Choice | None:
     """The choice that an answer to `whole_question` is; None for none."""
     problem, at = search.problem, search.at
+    if search.config.asks == "own":
+        return problem.read(at, text)
     states = problem.states(at)
     heard = read_name(text, STATE, states) if states else ""
     if states and not heard:
@@ -91,7 +129,7 @@ def candidates(search: Search[E], at: Position[E]) -> list[str]:
     if len(names) < 2:
         return list(names)
     asked = [action_question(search, at)] * search.config.candidates
-    drawn = [read_name(text, ACTION, names) for text in search.asker.ask(asked, drawn=True)]
+    drawn = [read_action(search, at, text) for text in search.asker.ask(asked, drawn=True)]
     return list(dict.fromkeys(name for name in (*drawn, *search.problem.advised(at)) if name))
 
 

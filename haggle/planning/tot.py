@@ -9,8 +9,8 @@ from collections import Counter
 
 from haggle.planning.asking import Question
 from haggle.planning.problem import Choice, E, Position
-from haggle.planning.reading import ACTION, PATH, STATE, one_of, read_name
-from haggle.planning.search import Search, action_question, state_question
+from haggle.planning.reading import PATH, one_of, read_name
+from haggle.planning.search import Search, action_question, line_question, read_action, read_line
 from haggle.planning.tree import Node
 
 Path = tuple[Node[E], Node[E]]
@@ -37,9 +37,9 @@ def _heard(search: Search[E]) -> list[Node[E]]:
     at, names = search.at, search.problem.states(search.at)
     if len(names) < 2:
         return [Node(Position(at.episode, at.line, name)) for name in names] or [Node(at)]
-    asked = [state_question(at, names)] * search.config.candidates
+    asked = [line_question(search)] * search.config.candidates
     texts = search.asker.ask(asked, drawn=True)
-    found = Counter(name for text in texts if (name := read_name(text, STATE, names)))
+    found = Counter(name for text in texts if (name := read_line(search, text)))
     return [Node(Position(at.episode, at.line, name), visits=n) for name, n in found.items()]
 
 
@@ -55,8 +55,8 @@ def _act(search: Search[E], layer: list[Node[E]]) -> None:
     asked = [action_question(search, node.at) for node in open_nodes for _ in range(n)]
     texts = search.asker.ask(asked, drawn=True)
     for number, node in enumerate(open_nodes):
-        names, said = problem.actions(node.at), texts[number * n : (number + 1) * n]
-        found = Counter(name for text in said if (name := read_name(text, ACTION, names)))
+        said = texts[number * n : (number + 1) * n]
+        found = Counter(name for text in said if (name := read_action(search, node.at, text)))
         node.children = [Node(node.at, name, visits=count) for name, count in found.items()]
 
 

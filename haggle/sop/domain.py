@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from haggle.core.agent import Say
-from haggle.core.codec import ActionSpec, Choice, Field, Fields, Label, Spoken, Value
+from haggle.core.codec import ActionSpec, Choice, Either, Field, Fields, Label, Spoken, Value
 from haggle.core.config import Record
 from haggle.core.domain import Guard, Level, Ruling, Withheld
 from haggle.core.engine import Message
@@ -37,9 +37,11 @@ class Action(Record):
 
 @dataclass(frozen=True, slots=True)
 class Legal:
-    """The actions that may be decoded: by user state, the steps that may answer it."""
+    """The actions that may be decoded: by user state, the steps that may answer it. They end
+    before the line where none is `spoken`."""
 
     answers: tuple[tuple[str, tuple[str, ...]], ...]
+    spoken: bool = True
 
     def tree(self) -> Value:
         """All answers that may be given. Raises ValueError where there is none."""
@@ -50,6 +52,8 @@ class Legal:
         )
         if not rows:
             raise ValueError("a constraint needs at least one user state with an action")
+        if not self.spoken:
+            return Either(tuple(Fields(row) for row in rows))
         return Fields((Choice(rows), Field("say", Spoken())))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from haggle.core.agent import complete
+from haggle.core.agent import MAX_TOKENS, complete
 from haggle.core.domain import Guard
 from haggle.core.engine import Engine, Generation, GenerationRequest
-from haggle.core.json_text import to_json
+from haggle.core.json_text import DecodeError, read_object, to_json
 from haggle.core.text import SILENCE, clean_utterance
 from haggle.planning.agent import PlanningAgent
 from haggle.planning.config import PlanConfig
@@ -17,7 +18,7 @@ from haggle.planning.planner import Plan, Planner, keeps_procedure
 from haggle.planning.problem import Brief, Choice, Position
 from haggle.planning.reading import ACTION, RESPONSE, STATE
 from haggle.sop.definition import START, USER
-from haggle.sop.domain import MAX_EXCHANGES, SOP, Action, SopOutcome, SopTurn, Talk
+from haggle.sop.domain import MAX_EXCHANGES, SOP, Action, Legal, SopOutcome, SopTurn, Talk
 from haggle.sop.evidence import read_evidence
 from haggle.sop.subpath import Nearest, nearest_subpath, steps_ahead
 from haggle.sop.task import Task
@@ -118,6 +119,27 @@ class SopProblem:
 
     def writing(self, at: At, act: str) -> GenerationRequest | None:
         """A step has its words and nothing more."""
+        return None
+
+    def own(self, at: At, act: str = "", *, spoken: bool = False) -> GenerationRequest:
+        """What a character without a planner is asked. Evidence is left to the guard, as there."""
+        talk = at.episode
+        if at.heard:
+            states: tuple[str, ...] = (at.heard,)
+        else:
+            states = self._behind(talk) if self.sop else tuple(talk.task.user_state)
+        rows = tuple(
+            (state, (act,) if act else self.actions(Position(talk, at.line, state)))
+            for state in states
+        )
+        form = Legal(rows, spoken)
+        return GenerationRequest(SOP.messages(talk, at.line), form, max_tokens=MAX_TOKENS)
+
+    def read(self, at: At, text: str) -> Choice | None:
+        """A choice with its words, where it has some."""
+        with suppress(DecodeError):
+            action = SOP.decode(at.episode, to_json({"say": ""} | read_object(text)))
+            return Choice(action.user, action.act, action.say)
         return None
 
     def answer(self, at: At, choice: Choice) -> str:

@@ -8,10 +8,11 @@ the answer, and the turn resolves it as ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from haggle.core.engine import Engine, GenerationRequest
-from haggle.core.json_text import to_json
+from haggle.core.json_text import DecodeError, read_object, text_of, to_json
 from haggle.core.text import clean_utterance
 from haggle.planning.agent import PlanningAgent
 from haggle.planning.config import PlanConfig
@@ -93,12 +94,23 @@ class TradeProblem:
 
     def writing(self, at: At, act: str) -> GenerationRequest | None:
         """The merchant's own request, held to the chosen state."""
+        return self.own(at, act)
+
+    def own(self, at: At, act: str = "", *, spoken: bool = False) -> GenerationRequest:
+        """The merchant's own request. Its line is a part of the format, `spoken` or not."""
         session = at.episode
         form = constraint_for(session, "state" if self.sop else "schema")
         if form is not None and act:
             form = replace(form, states=tuple(s for s in form.states if s.name == act))
         length = TRADE.max_tokens(session, MAX_TOKENS)
         return GenerationRequest(TRADE.messages(session, at.line), form, max_tokens=length)
+
+    def read(self, at: At, text: str) -> Choice | None:
+        """The state of an answer; its words are written anew with the rest of it."""
+        with suppress(DecodeError):
+            state = text_of(read_object(text), "state")
+            return Choice("", state) if state in self.actions(at) else None
+        return None
 
     def answer(self, at: At, choice: Choice) -> str:
         """The state alone, where nobody wrote the answer."""

@@ -12,10 +12,11 @@ import yaml
 from typer.testing import CliRunner
 
 from haggle.cli import app
+from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
-from haggle.core.storage import write_json, write_jsonl
+from haggle.core.storage import read_json, write_json, write_jsonl
 from training.card_measures import plain_name, read_measures
-from training.model_card import hub_licence, own_card, read_run, write_card
+from training.model_card import hub_licence, own_card, read_run, render_card, write_card
 
 HOME = "/home/somebody/models"
 CONFIG: dict[str, Any] = {
@@ -271,6 +272,44 @@ def test_the_files_of_a_model_passed_on_are_enough(run: Path) -> None:
 
 def test_the_adapter_s_directory_names_the_same_run(run: Path) -> None:
     assert read_run(run / "adapter").directory == read_run(run).directory == run.resolve()
+
+
+CHARACTERS = {
+    "n": 60, "engine": "llamacpp", "guard": "state", "model": "mine-Q8_0",
+    "goal": rate(0.8, 20), "wrong_goal": rate(0.0, 40), "violations": rate(0.0, 700),
+    "user_state": rate(0.6, 700), "action": rate(0.5, 700),
+}  # fmt: skip
+
+
+def test_a_character_s_card_says_nothing_of_merchants(run: Path, tmp_path: Path) -> None:
+    note = run / "adapter" / "haggle_adapter.json"
+    write_json(note, read_json(note) | {"method": "sop"})
+    text = card(run)
+    assert "keeps to a procedure" in text and "haggle chat --character gatekeeper" in text
+    assert "Not measured: whole dialogues with simulated users (`haggle eval character`)" in text
+    for untrue in ("ledger", "shop", "prices", "cart", "haggle eval cases", "A merchant for games"):
+        assert untrue not in text, untrue
+    text = card(run, measured(tmp_path / "talks", CHARACTERS))
+    assert "### Whole dialogues with simulated users, guard state" in text
+    assert "mine-Q8_0, engine llamacpp; 60 simulated users, guard state." in text
+    assert "| user state understood | 700 | 60.0% (50 to 99) |" in text
+    assert "`haggle eval character`" not in text
+
+
+def test_the_shipped_card_of_characters_says_what_the_command_writes() -> None:
+    folder = ROOT / "models" / "character-smollm2-135m"
+    written = (folder / "README.md").read_text(encoding="utf-8")
+    now = render_card(read_run(folder), [])
+    for part in (about, limits_and_use):
+        assert part(now) == part(written)
+
+
+def about(text: str) -> str:
+    return text.split("# character-smollm2-135m")[1].partition("| | |")[0].strip()
+
+
+def limits_and_use(text: str) -> str:
+    return text.partition("## Limits")[2].strip()
 
 
 def test_missing_files_are_named(run: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ MEASURED = {
     "smollm2_135m",
     "smollm2_135m_dpo",
     "sop",
+    "sop_varied",
     "stepwise",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers

@@ -6,6 +6,7 @@ import pytest
 
 from haggle.core.engine import Generation
 from haggle.core.json_text import to_json
+from haggle.planning.config import PlanConfig
 from haggle.planning.planner import METHODS, Plan
 from haggle.planning.reading import Form
 from haggle.trade.planning import planning_merchant
@@ -36,9 +37,11 @@ def test_the_chosen_state_is_written_in_the_merchants_format(stall):
     assert plans[-1].choice is not None and plans[-1].choice.act == "OFFER_SELL"
 
 
+@pytest.mark.parametrize("asks", ["paper", "own"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_serves_and_sells_nothing_by_planning_alone(method, stall):
+def test_every_method_serves_and_sells_nothing_by_planning_alone(method, asks, stall):
     session = Session(stall)
-    turn = planning_merchant(Counter(drawn), "state", method).reply(session, "good day")
+    config = PlanConfig(asks=asks)
+    turn = planning_merchant(Counter(drawn), "state", method, config).reply(session, "good day")
     assert turn.failed == [] and turn.says
     assert session.sales == [] and session.cart == {}
