@@ -45,10 +45,9 @@ async def load(
 
     Raises HaggleError where a server does not answer, or lacks the shop.
     """
-    # Left before the server closes them (uvicorn: after 5 s), so that no turn is lost on one.
-    limits = httpx.Limits(
-        max_connections=sessions + 8, max_keepalive_connections=sessions, keepalive_expiry=2.0
-    )
+    # A connection for each request: one kept open may be closed by the server at the same moment,
+    # and a turn must not be sent twice.
+    limits = httpx.Limits(max_connections=sessions + 8, max_keepalive_connections=0)
     async with httpx.AsyncClient(timeout=TIMEOUT_S, limits=limits) as client:
         customers = _Customers(client, list(urls), shop, turns, tell, random.Random(seed))
         await customers.look()
