@@ -279,7 +279,8 @@ def speaks_of_price(sentence: str, currency: str = "") -> bool:
 
 def is_money(words: str, currency: str = "") -> bool:
     """Whether words name money and nothing else: "two coins"."""
-    return set(_WORD.findall(words.casefold())) <= _money(currency) | knowledge().dull
+    found = set(_WORD.findall(words.casefold()))
+    return bool(found) and found <= _money(currency) | knowledge().dull
 
 
 def _money(currency: str) -> frozenset[str]:
