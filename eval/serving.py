@@ -159,6 +159,43 @@ def players_at_once(
     return rows
 
 
+def adapters_in_turns(
+    engine: Any, method: str, world: str, turns: int, tell: Tell
+) -> dict[str, Any]:
+    """Requests that stay with one adapter of the engine's base beside requests that go to and fro.
+
+    Both read the same prompts, which grow by a line a turn. Raises HaggleError where the engine has
+    fewer than two adapters.
+    """
+    names = list(engine.config.adapters)
+    if len(names) < 2:
+        raise HaggleError(
+            "this engine has no two adapters", where="--part", hint="take --engine one_base"
+        )
+    voices = [engine.with_adapter(name) for name in names[:2]]
+    session = Session(world=named_world(world), method=get_method(method))
+    timed: dict[str, list[float]] = {"staying": [], "switching": []}
+    read: dict[str, list[int]] = {"staying": [], "switching": []}
+    for number in range(turns):
+        line = LINES[number % len(LINES)]
+        messages = Merchant(engine, "off").request(session, line).messages
+        request = GenerationRequest(messages, max_tokens=32)
+        for kind, order in (("staying", (0, 0)), ("switching", (1, 0))):
+            voices[order[0]].generate([request])
+            start = time.perf_counter()
+            answer = voices[order[1]].generate([request])[0]
+            timed[kind].append(time.perf_counter() - start)
+            read[kind].append(answer.read_tokens)
+        timed_turn(engine, "state", session, line)
+        tell(f"adapters: turn {number + 1} of {turns}")
+    return {
+        "turns": turns,
+        "slots": engine.config.parallel,
+        **{f"{kind}_s": statistics.median(found) for kind, found in timed.items()},
+        **{f"{kind}_read_tokens": statistics.median(found) for kind, found in read.items()},
+    }
+
+
 def _play(world: str, method: str, seed: int) -> Play:
     shop = shop_of(named_world(world))
     play = start_play(shop, SCENARIOS[0], seed, "test", get_method(method))

@@ -1,19 +1,20 @@
 """The models that come with Haggle: adapters in `models/`, put on their base at first use.
 
 Every room may name it in a serve config: `load_engine` puts its files in place. llama.cpp needs one
-file of both, which is written at first use (half a minute) and kept.
+file of both, which is written at first use (half a minute) and kept; where a config has several
+adapters on one base, the base and each adapter have a file of their own.
 """
 
 from __future__ import annotations
 
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
-from haggle.weights.merging import write_merged
-from haggle.weights.models import DEFAULT_BASE, haggle_home, locate_base
+from haggle.weights.merging import write_base, write_lora, write_merged
+from haggle.weights.models import DEFAULT_BASE, BaseModel, haggle_home, locate_base
 
 if TYPE_CHECKING:
     from serving.engines.config import EngineConfig
@@ -32,6 +33,8 @@ def with_shipped_model(config: EngineConfig) -> EngineConfig:
     base and adapter. Other configs come back unchanged. Raises HaggleError where the adapter or the
     base model is not there.
     """
+    if config.adapters:
+        return _with_adapters(config)
     if config.model not in MODELS or config.gguf is not None:
         return config
     if config.engine == "llamacpp":
@@ -40,6 +43,21 @@ def with_shipped_model(config: EngineConfig) -> EngineConfig:
         adapter = shipped_adapter(config.model)
         return config.model_copy(update={"model": DEFAULT_BASE, "adapter": adapter})
     return config
+
+
+def adapter_dir(named: Path) -> Path:
+    """The directory (or file) of an adapter, which may be that of a shipped model."""
+    return shipped_adapter(str(named)) if str(named) in MODELS else named.expanduser()
+
+
+def _with_adapters(config: EngineConfig) -> EngineConfig:
+    adapters = {name: adapter_dir(named) for name, named in config.adapters.items()}
+    if config.engine != "llamacpp":
+        return config.model_copy(update={"adapters": adapters})
+    base = locate_base(config.model, gguf_first=True)
+    files = {name: _lora_gguf(place, base) for name, place in adapters.items()}
+    gguf = config.gguf or _base_gguf(base)
+    return config.model_copy(update={"adapters": files, "gguf": gguf})
 
 
 def shipped_adapter(name: str = SHIPPED) -> Path:
@@ -57,11 +75,45 @@ def shipped_adapter(name: str = SHIPPED) -> Path:
 def shipped_gguf(name: str = SHIPPED) -> Path:
     """A shipped model as one GGUF file, written where it is not there yet."""
     adapter = shipped_adapter(name)
-    digest = sha256((adapter / "adapter_model.safetensors").read_bytes()).hexdigest()[:12]
-    folder = haggle_home() / "merchants" / f"{name}-{digest}"
-    path = folder / f"{DEFAULT_BASE}-haggle-{QUANTIZATION}.gguf"
+    file = f"{DEFAULT_BASE}-haggle-{QUANTIZATION}.gguf"
+    path = _kept(name, adapter / "adapter_model.safetensors") / file
     if not path.is_file():
         base = locate_base(gguf_first=True)
         print(f"Building {name} from its adapter and {base.name} (once) ...", flush=True)
         write_merged(adapter, base, path, QUANTIZATION)
     return path
+
+
+def _lora_gguf(adapter: Path, base: BaseModel) -> Path:
+    """An adapter as the LoRA GGUF that llama.cpp puts on a base; such a file is taken as it is."""
+    if adapter.suffix == ".gguf":
+        return adapter
+    weights = adapter / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise HaggleError(
+            "no such adapter",
+            where=str(adapter),
+            hint=f"give a directory that `haggle train` wrote, or one of {', '.join(MODELS)}",
+        )
+    path = _kept("lora", weights) / f"{base.name}-lora.gguf"
+    if not path.is_file():
+        print(f"Writing {adapter} for llama.cpp (once) ...", flush=True)
+        write_lora(adapter, base, path)
+    return path
+
+
+def _base_gguf(base: BaseModel) -> Path:
+    """A base as the merged models have it: unpacked as for training, then Q8_0."""
+    source = base.gguf_path or min(base.path.glob("*.safetensors"))
+    path = _kept("base", source) / f"{base.name}-{QUANTIZATION}.gguf"
+    if not path.is_file():
+        print(f"Building {base.name} as {QUANTIZATION} (once) ...", flush=True)
+        write_base(base, path, QUANTIZATION)
+    return path
+
+
+def _kept(name: str, source: Path) -> Path:
+    """Where what is made of a file is kept: another file of the same name has another place."""
+    with source.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()[:12]
+    return haggle_home() / "merchants" / f"{name}-{digest}"

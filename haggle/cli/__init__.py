@@ -170,12 +170,14 @@ def converse(character: str, engine: str, guard: Any, gguf: Path | None, planner
 
     with located("--character"):
         task = load_task(character)
-    from serving.engines import open_engine
+    from serving.engines import open_engine, serve_config
 
     chosen = "character" if engine == "llamacpp" and gguf is None else engine
-    loaded = open_engine(chosen, gguf)
+    own = "character" in serve_config(chosen, "--engine").adapters
+    loaded: Any = open_engine(chosen, gguf)
     try:
-        chat_by_task(task, loaded, guard, planner=planner)
+        playing = loaded.with_adapter("character") if own else loaded
+        chat_by_task(task, playing, guard, planner=planner)
     finally:
         loaded.close()
 

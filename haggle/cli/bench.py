@@ -30,6 +30,7 @@ class Part(StrEnum):
     GUARD = "guard"
     PLAYERS = "players"
     SIZE = "size"
+    ADAPTERS = "adapters"
 
 
 @bench_app.command()
@@ -39,7 +40,7 @@ def serve(
     model: Model = None,
     part: Annotated[
         list[Part] | None,
-        typer.Option(help="guard, players or size alone; may be given more than once."),
+        typer.Option(help="guard, players, size or adapters; more than one, if wanted."),
     ] = None,
     players: Annotated[str, typer.Option(help="How many players at once.")] = "1,16",
     turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each player).")] = 12,
@@ -49,7 +50,7 @@ def serve(
     out: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Turns a second, waits, the guard's cost, and the cost of a shop's size and a talk's length.
+    """Turns a second, waits; what the guard, a shop's size, a talk's length and adapters cost.
 
     Interrupted with Ctrl-C, it shows and writes the parts that are done.
     """
@@ -57,7 +58,12 @@ def serve(
 
     from rich.console import Console
 
-    from eval.serving import guard_beside_none, players_at_once, size_and_length
+    from eval.serving import (
+        adapters_in_turns,
+        guard_beside_none,
+        players_at_once,
+        size_and_length,
+    )
     from haggle.cli.tables import print_columns, print_table
     from haggle.core.storage import write_json
     from serving.engines import method_of, open_engine
@@ -72,8 +78,9 @@ def serve(
                 Part.GUARD: partial(guard_beside_none, loaded, method, world, turns),
                 Part.PLAYERS: partial(players_at_once, loaded, method, world, counts, turns),
                 Part.SIZE: partial(size_and_length, loaded, method, items, length),
+                Part.ADAPTERS: partial(adapters_in_turns, loaded, method, world, turns),
             }
-            for chosen in part or list(Part):
+            for chosen in part or (Part.GUARD, Part.PLAYERS, Part.SIZE):
                 figures[chosen.value] = measure[chosen](status.update)
     finally:
         loaded.close()

@@ -32,6 +32,7 @@ from haggle.cli.serve_options import (
 )
 from haggle.core.errors import HaggleError, install_hint
 
+CHARACTERS = "character"  # the serve config, or the adapter of one, that plays them
 serve_app = typer.Typer(
     invoke_without_command=True,
     help="Serve characters over HTTP: sessions, turns (whole or streamed), shops; see /docs.",
@@ -91,7 +92,7 @@ def serve(
     with (
         closing(Store(database, migrate=migrate)) as store,
         closing(open_engine(engine, gguf)) as loaded,
-        _for_characters(engine, gguf, tasks) as talking,
+        _for_characters(engine, gguf, tasks, loaded) as talking,
     ):
         app = make_app(
             loaded, worlds, level, tasks=tasks, characters=talking, method=spoken,
@@ -110,14 +111,22 @@ def serve(
 
 
 @contextmanager
-def _for_characters(engine: str, gguf: Path | None, tasks: dict[str, Any]) -> Iterator[Any]:
-    """The shipped model of characters beside that of merchants; None where one engine plays all."""
-    from serving.engines import open_engine
+def _for_characters(
+    engine: str, gguf: Path | None, tasks: dict[str, Any], loaded: Any
+) -> Iterator[Any]:
+    """What plays characters beside merchants: an adapter on the same base, or the shipped file.
 
+    None where one engine plays all.
+    """
+    from serving.engines import open_engine, serve_config
+
+    if tasks and CHARACTERS in serve_config(engine, "--engine").adapters:
+        yield loaded.with_adapter(CHARACTERS)
+        return
     if not tasks or engine != "llamacpp" or gguf is not None:
         yield None
         return
-    with closing(open_engine("character", None)) as loaded:
+    with closing(open_engine(CHARACTERS, None)) as loaded:
         yield loaded
 
 

@@ -22,6 +22,7 @@ from haggle.weights.gguf_file import (
     metadata_from_gguf,
     model_tensors,
     open_gguf,
+    write_lora_gguf,
     write_tensors,
 )
 from haggle.weights.models import BaseModel, check_safetensors
@@ -29,6 +30,7 @@ from haggle.weights.models import BaseModel, check_safetensors
 if TYPE_CHECKING:
     import numpy as np
 
+    Pairs = dict[str, dict[str, np.ndarray]]
     Tensors = Iterator[tuple[str, np.ndarray]]
 
 _NOT_PLAIN = ("alpha_pattern", "modules_to_save", "rank_pattern", "use_dora", "use_rslora")
@@ -41,15 +43,42 @@ def write_merged(adapter: Path, base: BaseModel, path: Path, quantization: str) 
     file is cut off, or the adapter belongs to another base.
     """
     weights = adapter / "adapter_model.safetensors"
-    scale = _scale(adapter / "adapter_config.json")
-    check_safetensors(weights)
     tensors, shape, metadata = _base(base)
-    pairs: dict[str, dict[str, np.ndarray]] = {}
-    for target, side, array in lora_tensors(dict(_from_safetensors(weights)), shape, str(weights)):
-        pairs.setdefault(target, {})[side] = array
+    pairs, scale = _pairs(adapter, shape)
     method = taught_method(adapter)
     metadata = tuned_metadata(metadata, f"{base.name}-haggle", base.licence, method)
     write_tensors(path, _merged(tensors, pairs, scale, str(weights)), metadata, quantization)
+
+
+def write_base(base: BaseModel, path: Path, quantization: str) -> None:
+    """Write the base alone, with the values that merged models have it in."""
+    tensors, _, metadata = _base(base)
+    write_tensors(path, tensors, metadata, quantization)
+
+
+def write_lora(adapter: Path, base: BaseModel, path: Path) -> None:
+    """Write a plain LoRA adapter as a GGUF that llama.cpp puts on its base while it runs.
+
+    Raises HaggleError where a file is cut off, or the adapter belongs to another base.
+    """
+    weights = adapter / "adapter_model.safetensors"
+    tensors, shape, _ = _base(base)
+    pairs, scale = _pairs(adapter, shape)
+    rank = min(len(pair["lora_a"]) for pair in pairs.values())
+    for _ in _merged(tensors, pairs, scale, str(weights)):
+        pass  # what does not fit is told here
+    write_lora_gguf(path, dict(_from_safetensors(weights)), shape, scale * rank)
+
+
+def _pairs(adapter: Path, shape: LlamaShape) -> tuple[Pairs, float]:
+    """An adapter's pairs by the tensor that they belong to, and what their product is scaled by."""
+    weights = adapter / "adapter_model.safetensors"
+    scale = _scale(adapter / "adapter_config.json")
+    check_safetensors(weights)
+    pairs: Pairs = {}
+    for target, side, array in lora_tensors(dict(_from_safetensors(weights)), shape, str(weights)):
+        pairs.setdefault(target, {})[side] = array
+    return pairs, scale
 
 
 def _base(base: BaseModel) -> tuple[Tensors, LlamaShape, dict[str, Field]]:
@@ -104,9 +133,7 @@ def _scale(file: Path) -> float:
     return float(settings["lora_alpha"]) / float(settings["r"])
 
 
-def _merged(
-    tensors: Tensors, pairs: dict[str, dict[str, np.ndarray]], scale: float, where: str
-) -> Tensors:
+def _merged(tensors: Tensors, pairs: Pairs, scale: float, where: str) -> Tensors:
     """The tensors with scale * B A added to those that have a pair."""
     hint = "use the base that the adapter was trained on"
     for name, array in tensors:

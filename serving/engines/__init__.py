@@ -15,7 +15,7 @@ from haggle.trade.methods import DEFAULT_METHOD, METHODS
 from haggle.weights.adapters import METHOD_KEY, taught_method
 from serving.engines.config import EngineConfig
 from serving.engines.gguf import gguf_text
-from serving.shipped import MODELS, shipped_adapter, with_shipped_model
+from serving.shipped import MODELS, adapter_dir, shipped_adapter, with_shipped_model
 
 __all__ = [
     "EngineConfig",
@@ -92,6 +92,8 @@ def _taught(config: EngineConfig) -> str | None:
     """What the files of a config's model say of its method."""
     if config.gguf is not None:
         return gguf_text(config.gguf, METHOD_KEY) if config.gguf.is_file() else None
+    if config.adapters:
+        return taught_method(adapter_dir(next(iter(config.adapters.values()))))
     if config.model in MODELS and config.adapter is None:
         return taught_method(shipped_adapter(config.model))
     return taught_method(config.adapter or Path(config.model))

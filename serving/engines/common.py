@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from haggle.core.codec import matches, may_begin
 from haggle.core.engine import GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.weights.chat_template import CHATML, Family, render, tokenizer_family
+
+if TYPE_CHECKING:
+    from serving.engines.config import EngineConfig
 
 CHATML_MARK = "<|"
 
@@ -91,6 +94,14 @@ def check_output(
             hint="the engine did not apply the grammar: choose another `grammar` or `backend` "
             "in the serve config",
         )
+
+
+def adapter_name(config: EngineConfig, name: str) -> str:
+    """The name, where a config has an adapter of that name. Raises HaggleError where it has not."""
+    if name not in config.adapters:
+        known = ", ".join(config.adapters) or "none"
+        raise HaggleError(f"no adapter {name!r}", where="adapters", hint=f"there are: {known}")
+    return name
 
 
 def read_key(variable: str | None, where: str = "api_key_env") -> str:

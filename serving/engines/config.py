@@ -14,6 +14,7 @@ from haggle.core.errors import HaggleError, nearest
 from haggle.trade.methods import get_method
 from haggle.weights.models import DEFAULT_BASE
 
+SEVERAL_ADAPTERS = ("llamacpp", "vllm")
 ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
 
 
@@ -141,9 +142,11 @@ class EngineConfig(Record):
     `method` is how it is asked to answer; where it is left out, as the model's own files say.
     `ask_below` is the probability of an order below which the merchant asks (0: never).
     `gguf` is a file for llama.cpp instead of `model`, `adapter` a LoRA directory (a LoRA GGUF for
-    llama.cpp). `threads` None means the physical cores; `context` is the length of one dialogue in
-    tokens, `parallel` how many are served, or requests sent, at once. `seed` seeds the engine
-    itself; every request carries its own.
+    llama.cpp). `adapters` are several on one base, by name, chosen for each request: shipped
+    models, directories or files. Merchants ask for the first one, characters with a procedure for
+    `character` where there is one. `threads` None means the physical cores; `context` is the length
+    of one dialogue in tokens, `parallel` how many are served, or requests sent, at once. `seed`
+    seeds the engine itself; every request carries its own.
     """
 
     engine: str
@@ -151,6 +154,7 @@ class EngineConfig(Record):
     method: str | None = None
     ask_below: Annotated[float, Field(ge=0, le=1)] = 0.0
     adapter: Path | None = None
+    adapters: dict[str, Path] = {}
     gguf: Path | None = None
     threads: Annotated[int, Field(ge=1)] | None = None
     context: Annotated[int, Field(ge=64)] = 4096
@@ -175,6 +179,14 @@ class EngineConfig(Record):
     @classmethod
     def _method_is_known(cls, name: str | None) -> str | None:
         return None if name is None else get_method(name).name
+
+    @model_validator(mode="after")
+    def _adapters_can_be_loaded(self) -> EngineConfig:
+        if self.adapters and self.adapter is not None:
+            raise ValueError("give adapter or adapters, not both")
+        if self.adapters and self.engine not in SEVERAL_ADAPTERS:
+            raise ValueError(f"adapters: {self.engine} holds one; take llamacpp or vllm")
+        return self
 
     @property
     def thread_count(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import queue
 import secrets
@@ -33,6 +34,7 @@ from haggle.weights.gguf_file import check_gguf
 from haggle.weights.models import locate_base
 from serving.engines.common import (
     CHATML_MARK,
+    adapter_name,
     check_output,
     keeps_constraint,
     prompt_text,
@@ -56,7 +58,10 @@ QUOTE, LAST_QUOTE = '"', '"}'
 
 
 class LlamaCppEngine:
-    """A GGUF model with `parallel` slots; a slot keeps its last prompt, so prefixes are reused."""
+    """A GGUF model with `parallel` slots; a slot keeps its last prompt, so prefixes are reused.
+
+    Of several `adapters` the first one answers; `with_adapter` lets another one answer.
+    """
 
     name = "llamacpp"
 
@@ -75,9 +80,19 @@ class LlamaCppEngine:
         params.api_keys = [secrets.token_urlsafe(32)]
         self._server = start_server(xllamacpp, params, self.path)
         self.vocabulary = vocabulary(self.path) if self.family else None
+        self.adapter = next(iter(config.adapters), "")
         self._slots = Slots(self.slots)
         self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="llamacpp")
         self.notation: Notation = self._choose_notation(xllamacpp)
+
+    def with_adapter(self, name: str) -> LlamaCppEngine:
+        """The same model, loaded once, where the adapter `name` answers; closed with this one.
+
+        Slots hold prompts as an adapter reads them, so each dialogue keeps to its own slot.
+        """
+        other = copy.copy(self)
+        other.adapter = adapter_name(self.config, name)
+        return other
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """Answer a batch, `parallel` requests at a time.
@@ -136,7 +151,8 @@ class LlamaCppEngine:
         notation = self.notation
         constraint = request.constraint
         body = self._body(request)
-        with self._slots.held(str(body.get("prompt", body.get("messages")))) as slot:
+        said = str(body.get("prompt", body.get("messages")))
+        with self._slots.held(f"{self.adapter}\n{said}") as slot:
             body["id_slot"] = slot
             if constraint is None:
                 self._ask(body, answer)
@@ -234,6 +250,12 @@ class LlamaCppEngine:
         else:
             body["messages"] = [
                 {"role": m.role, "content": m.content} for m in safe_messages(request.messages)
+            ]
+        if self.adapter:
+            scale = self.config.llamacpp.adapter_scale
+            body["lora"] = [
+                {"id": number, "scale": scale if name == self.adapter else 0.0}
+                for number, name in enumerate(self.config.adapters)
             ]
         if request.scored:
             body["logprobs"] = 1 if self.family else True
@@ -336,11 +358,11 @@ def server_params(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
     params.verbosity = 3 if config.verbose else SILENT
     params.endpoint_slots = False
     params.ui = False
-    if config.adapter is not None:
-        adapter = _lora_file(config.adapter)
-        params.lora_adapters = [
-            xllamacpp.CommonAdapterLoraInfo(str(adapter), options.adapter_scale)
-        ]
+    adapters = list(config.adapters.values()) or ([config.adapter] if config.adapter else [])
+    params.lora_adapters = [
+        xllamacpp.CommonAdapterLoraInfo(str(_lora_file(adapter)), options.adapter_scale)
+        for adapter in adapters
+    ]
     return params
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import os
@@ -16,7 +17,7 @@ from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel, resolve_base
-from serving.engines.common import check_output, hf_prompt, special_tokens
+from serving.engines.common import adapter_name, check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
 
 # vLLM caches prefixes by adapter name and keeps weights by number: a name has one number for ever.
@@ -31,15 +32,16 @@ class VllmEngine:
     def __init__(self, config: EngineConfig) -> None:
         options = config.vllm
         base = resolve_base(config.model)
-        adapter = None if config.adapter is None else _adapter_dir(config.adapter, base)
+        chosen = config.adapters or ({"": config.adapter} if config.adapter else {})
+        adapters = {name: _adapter_dir(place, base) for name, place in chosen.items()}
         _set_environment(config)
         from vllm import LLM
 
         self.config = config
-        self.model = base.name if adapter is None else f"{base.name}+{adapter.name}"
+        self.model = "+".join([base.name, *(place.name for place in adapters.values())])
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        lora = {} if adapter is None else {"max_lora_rank": options.max_lora_rank}
+        lora = {"max_lora_rank": options.max_lora_rank, "max_loras": len(adapters)}
         try:
             self._llm = LLM(
                 model=str(base.path),
@@ -50,10 +52,10 @@ class VllmEngine:
                 enforce_eager=options.eager,
                 gpu_memory_utilization=options.gpu_memory,
                 enable_prefix_caching=True,
-                enable_lora=adapter is not None,
+                enable_lora=bool(adapters),
                 structured_outputs_config={"backend": options.backend},
                 disable_log_stats=True,
-                **lora,
+                **(lora if adapters else {}),
             )
         except (ValueError, RuntimeError) as error:
             raise HaggleError(
@@ -64,7 +66,14 @@ class VllmEngine:
             ) from error
         self._tokenizer = self._llm.get_tokenizer()
         self._special = special_tokens(self._tokenizer)
-        self._adapter = None if adapter is None else _lora_request(adapter)
+        self._adapters = {name: _lora_request(place) for name, place in adapters.items()}
+        self._adapter = next(iter(self._adapters.values()), None)
+
+    def with_adapter(self, name: str) -> VllmEngine:
+        """The same model, loaded once, where the adapter `name` answers; closed with this one."""
+        other = copy.copy(self)
+        other._adapter = self._adapters[adapter_name(self.config, name)]
+        return other
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """Answer all requests in one batch; the latency is the whole batch's.

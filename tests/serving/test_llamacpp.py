@@ -15,10 +15,11 @@ from haggle.core.codec import matches
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.weights.models import BaseModel
-from serving.engines import EngineConfig, load_engine
+from serving.engines import EngineConfig, load_engine, read_engine_config
 from serving.engines.common import prompt_text
 from serving.engines.gguf import gguf_text
 from serving.engines.llamacpp_engine import TEMPLATE_KEY, LlamaCppEngine
+from serving.shipped import CHARACTER, SHIPPED
 
 # Not imported here: `load_engine` sets how its threads wait before it does.
 pytestmark = [
@@ -184,6 +185,50 @@ def test_a_missing_adapter_is_an_error(gguf: Path, tmp_path: Path):
     config = EngineConfig(engine="llamacpp", gguf=gguf, context=256)
     with pytest.raises(HaggleError, match="LoRA GGUF"):
         load_engine(config.model_copy(update={"adapter": tmp_path}))
+
+
+@pytest.fixture(scope="module")
+def two_adapters() -> Iterator[LlamaCppEngine]:
+    """One base with the adapters of merchants and of characters."""
+    config = read_engine_config("one_base").model_copy(update={"context": 1024})
+    engine = load_engine(config)
+    assert isinstance(engine, LlamaCppEngine)
+    yield engine
+    engine.close()
+
+
+def _decision(answer: Generation) -> str:
+    """The words behind it are free, and rounding turns them where two are as likely."""
+    return answer.text.partition(',"say"')[0]
+
+
+def test_an_adapter_on_the_base_decides_what_the_merged_model_decides(two_adapters, ask, constrain):
+    requests = [ask(line, constrain(*STATES)) for line in LINES]
+    for name, model in (("merchant", SHIPPED), ("character", CHARACTER)):
+        merged = load_engine(EngineConfig(engine="llamacpp", model=model, context=1024))
+        try:
+            whole = [_decision(answer) for answer in merged.generate(requests)]
+        finally:
+            merged.close()
+        laid_on = two_adapters.with_adapter(name).generate(requests)
+        assert [_decision(answer) for answer in laid_on] == whole
+
+
+def test_adapters_in_turns_keep_their_own_prompts(two_adapters, ask):
+    both = [two_adapters.with_adapter(name) for name in ("merchant", "character")]
+    request = ask("good day " * 60, max_tokens=8)
+    first = [engine.generate([request])[0] for engine in both]
+    again = [engine.generate([request])[0] for engine in both]
+    assert [a.text for a in again] == [a.text for a in first]
+    assert first[0].text != first[1].text
+    assert all(a.read_tokens > 100 for a in first)
+    assert all(a.read_tokens < 10 for a in again)
+
+
+def test_an_adapter_that_is_not_there_is_an_error(two_adapters):
+    with pytest.raises(HaggleError, match="no adapter 'oracle'") as refused:
+        two_adapters.with_adapter("oracle")
+    assert "merchant, character" in refused.value.hint
 
 
 def test_constraints_of_one_shop_share_nothing_but_the_shop(engine, ask, constrain):

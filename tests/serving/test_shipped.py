@@ -83,6 +83,47 @@ def test_other_engines_get_base_and_adapter(adapter: Path, started: list[EngineC
     assert [(c.model, c.adapter, c.gguf) for c in started] == [(DEFAULT_BASE, adapter, None)]
 
 
+def test_several_adapters_get_files_of_their_own_on_one_base(
+    adapter: Path, started: list[EngineConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    source = tmp_path / "base.gguf"
+    source.write_bytes(b"GGUF")
+    base = BaseModel(source, "home", "MIT", source, DEFAULT_BASE)
+    monkeypatch.setattr(shipped, "locate_base", lambda name, gguf_first: base)
+    written: list[Path] = []
+
+    def write(*told: object) -> None:
+        path = next(part for part in told if isinstance(part, Path) and part != adapter)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"GGUF")
+        written.append(path)
+
+    monkeypatch.setattr(shipped, "write_lora", write)
+    monkeypatch.setattr(shipped, "write_base", write)
+    mine = tmp_path / "mine.gguf"
+    config = EngineConfig(
+        engine="llamacpp", adapters={"merchant": Path(SHIPPED), "character": mine}
+    )
+    for _ in range(2):
+        load_engine(config)
+    assert len(written) == 2  # the second start finds them
+    lora, whole = written
+    assert started[0].gguf == whole
+    assert started[0].adapters == {"merchant": lora, "character": mine}
+    load_engine(config.model_copy(update={"engine": "vllm"}))
+    assert started[-1].adapters == {"merchant": adapter, "character": mine}
+    with pytest.raises(HaggleError, match="no such adapter") as refused:
+        load_engine(config.model_copy(update={"adapters": {"merchant": tmp_path / "none"}}))
+    assert SHIPPED in refused.value.hint
+
+
+def test_adapters_are_for_engines_that_hold_several(tmp_path: Path):
+    with pytest.raises(ValueError, match="transformers holds one"):
+        EngineConfig(engine="transformers", adapters={"a": tmp_path})
+    with pytest.raises(ValueError, match="not both"):
+        EngineConfig(engine="llamacpp", adapters={"a": tmp_path}, adapter=tmp_path)
+
+
 def test_every_room_finds_it(
     adapter: Path, built: list[Path], started: list[EngineConfig], tmp_path: Path
 ):
