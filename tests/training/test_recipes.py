@@ -33,8 +33,10 @@ MEASURED = {
     "smollm2_135m",
     "smollm2_135m_dpo",
     "sop",
+    "sop_more",
     "sop_varied",
     "stepwise",
+    "stepwise_more",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers
 ESTIMATED = [path for path in RECIPES if path.stem not in MEASURED | UNCOUNTED]
