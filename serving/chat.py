@@ -161,6 +161,9 @@ def chat_by_task(
         agent = planning_character(engine, guard, planner, told=plans.append)
     about = f"{engine.name}, {engine.model}, guard {guard}. /quit leaves."
     console.print(Text(task.conversation_profile.agent_identity, "bold"), soft_wrap=True)
+    if task.user_profile:
+        known = "; ".join(f"{key}: {value}" for key, value in task.user_profile.items())
+        console.print(Text(f"You are expected as {known}", "dim"), soft_wrap=True)
     talk(
         agent, conversation, task.task, about, console, {},
         lambda turn, seconds: _step(turn, seconds) + _planned(plans),

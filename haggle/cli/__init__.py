@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -138,6 +139,10 @@ def chat(
     character: Annotated[
         str, typer.Option(help="merchant, a task (haggle sop list), or a task file of your own.")
     ] = "merchant",
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE: who you are to a character with a procedure; repeatable."),
+    ] = None,
     planner: Planner = "",
 ) -> None:
     """Talk to a character in the terminal."""
@@ -146,7 +151,7 @@ def chat(
 
     level, spoken = check_level(guard), check_method(method, engine, gguf)
     if character != "merchant":
-        converse(character, engine, level, gguf, check_planner(planner))
+        converse(character, engine, level, gguf, check_planner(planner), profile or [])
         return
     with located("--world"):
         shop = named_world(world)
@@ -163,13 +168,25 @@ def chat(
         loaded.close()
 
 
-def converse(character: str, engine: str, guard: Any, gguf: Path | None, planner: str = "") -> None:
+def converse(
+    character: str,
+    engine: str,
+    guard: Any,
+    gguf: Path | None,
+    planner: str = "",
+    profile: Sequence[str] = (),
+) -> None:
     """Talk to a character that keeps to a procedure; by default with the model for that."""
-    from haggle.sop.task import load_task
+    from haggle.sop.task import load_task, with_profile
     from serving.chat import chat_by_task
 
     with located("--character"):
         task = load_task(character)
+    with located("--profile"):
+        if odd := [pair for pair in profile if "=" not in pair]:
+            hint = f"write for instance --profile {next(iter(task.user_profile), 'Name')}=VALUE"
+            raise HaggleError(f"no KEY=VALUE: {odd[0]!r}", hint=hint)
+        task = with_profile(task, dict(pair.split("=", 1) for pair in profile))
     from serving.engines import open_engine, serve_config
 
     chosen = "character" if engine == "llamacpp" and gguf is None else engine

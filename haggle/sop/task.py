@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ from haggle.sop.definition import AGENT, START, USER, Definition, Problems, domi
 from haggle.sop.evidence import Evidence, check_evidence
 
 TASKS = Path(__file__).parent / "tasks"
+LONGEST_VALUE = 200  # characters of a value of the user profile
 QUESTION = "Question"  # the user state whose lines ask for facts
 
 
@@ -177,6 +179,21 @@ def _utterances(task: Task) -> Problems:
                 yield f"{name}: {line!r} stands in train and in test", hint
     if task.questions and QUESTION not in task.asides:
         yield f"questions: {QUESTION!r} is no user state outside the sop", "add it to user_state"
+
+
+def with_profile(task: Task, profile: Mapping[str, str]) -> Task:
+    """The task with another player: values in place of its own user profile's.
+
+    Raises HaggleError for a key that the task does not have, and for an empty value.
+    """
+    for key, value in profile.items():
+        if key not in task.user_profile:
+            hint = nearest(key, task.user_profile) or "the task has no user profile"
+            raise HaggleError(f"user_profile: unknown key {key!r}", where=task.task, hint=hint)
+        if not value.strip() or len(value) > LONGEST_VALUE:
+            hint = f"give 1 to {LONGEST_VALUE} characters"
+            raise HaggleError(f"user_profile: {key} {value[:20]!r}", where=task.task, hint=hint)
+    return task.model_copy(update={"user_profile": {**task.user_profile, **profile}})
 
 
 @cache

@@ -27,11 +27,13 @@ PlayerName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x0
 
 class Opening(Record):
     """What opens a session: a character and, for the merchant, a shop that is served (by name) or a
-    shop of the game's own. `player` is who pays and whom the ledger names."""
+    shop of the game's own. `player` is who pays and whom the ledger names. `profile` is who the
+    player is to a character with a procedure: values in place of its task's `user_profile`."""
 
     character: Annotated[str, Field(min_length=1, max_length=100)] = MERCHANT
     shop: str | dict[str, Any] | None = None
     player: PlayerName | None = None
+    profile: dict[str, str] = {}
 
 
 class Line(Record):

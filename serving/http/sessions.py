@@ -12,6 +12,7 @@ from fastapi import APIRouter
 
 from haggle.core.config import parse
 from haggle.core.errors import nearest
+from haggle.sop.task import with_profile
 from haggle.trade.world import World
 from haggle.trade.world_io import with_confirmation
 from serving.http.errors import Refused, answers
@@ -148,6 +149,13 @@ def _beginning(server: Server, opening: Opening) -> Callable[[], tuple[str, Any]
     """How the session asked for begins. Raises Refused (404) for an unknown character or shop,
     HaggleError for a bad shop."""
     episodes = server.episodes
+    if opening.profile and opening.character == MERCHANT:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST,
+            "a merchant asks for no profile",
+            where="profile",
+            hint="leave `profile` out",
+        )
     if opening.character != MERCHANT:
         task = server.task(opening.character)
         if opening.shop is not None:
@@ -157,6 +165,7 @@ def _beginning(server: Server, opening: Opening) -> Callable[[], tuple[str, Any]
                 where="shop",
                 hint="leave `shop` out",
             )
+        task = with_profile(task, opening.profile)
         return lambda: episodes.talk(task, opening.player)
     if isinstance(opening.shop, dict):
         own = with_confirmation(parse(opening.shop, World, "shop"), server.confirmation)

@@ -665,7 +665,8 @@ export interface components {
         /**
          * Opening
          * @description What opens a session: a character and, for the merchant, a shop that is served (by name) or a
-         *     shop of the game's own. `player` is who pays and whom the ledger names.
+         *     shop of the game's own. `player` is who pays and whom the ledger names. `profile` is who the
+         *     player is to a character with a procedure: values in place of its task's `user_profile`.
          */
         Opening: {
             /**
@@ -679,6 +680,13 @@ export interface components {
             } | null;
             /** Player */
             player?: string | null;
+            /**
+             * Profile
+             * @default {}
+             */
+            profile: {
+                [key: string]: string;
+            };
         };
         /**
          * PastTurn

@@ -40,6 +40,34 @@ def test_a_character_with_a_procedure_talks_beside_the_merchant(serve):
         assert refused.status_code == 409 and "sells nothing" in refused.json()["error"]["message"]
 
 
+NAMED = Action(user="GivesName", act="AskPass", say="And your pass?").text()
+
+
+def test_a_game_says_who_its_player_is(serve):
+    with serve((HALT, NAMED)) as client:
+        gate = client.open(character="gatekeeper", profile={"Name": "Tom Miller"})
+        client.say(gate, "good day")
+        assert client.say(gate, "my name is Tom Miller").json()["state"] == "AskPass"
+
+
+def test_who_gives_another_name_than_the_profile_is_asked_again(serve):
+    with serve((HALT, NAMED)) as client:
+        gate = client.open(character="gatekeeper")
+        client.say(gate, "good day")
+        assert client.say(gate, "my name is Tom Miller").json()["state"] == "AskName"
+
+
+def test_a_profile_with_a_mistake_is_told(serve):
+    with serve(()) as client:
+        body = {"character": "gatekeeper", "profile": {"Nam": "Tom"}}
+        odd = client.post("/sessions", json=body)
+        assert odd.status_code in (400, 422) and "'Nam'" in odd.json()["error"]["message"]
+        body["profile"] = {"Name": " "}
+        assert client.post("/sessions", json=body).status_code in (400, 422)
+        refused = client.post("/sessions", json={"profile": {"Name": "Tom"}})
+        assert refused.status_code == 400 and "no profile" in refused.json()["error"]["message"]
+
+
 def test_the_course_of_a_trade_has_its_states_and_what_may_come(serve):
     with serve((OFFER,)) as client:
         session = client.open()
