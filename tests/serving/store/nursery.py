@@ -1,6 +1,6 @@
 """Forks a server of merchants for each line it reads: database, shop, where to die (tabs between).
 
-The scripted engine offers a rope and reviews, in turns; a plain yes to a review is read by code.
+The scripted engine offers a rope and reviews it twice, in turns; a plain yes to a review is read by code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def serve(database: str, shop: str, die_at: str, listening: socket.socket) -> No
     """Serve until killed."""
     store = Store(database)
     world = load_world(shop)
-    answers = (OFFER % world.items[0].item_name, REVIEW)
+    # An odd number: of two players in step neither hears the same answer for ever.
+    answers = (OFFER % world.items[0].item_name, REVIEW, REVIEW)
     options = ScriptedOptions(answers=answers, again=True)
     engine = ScriptedEngine(EngineConfig(engine="scripted", scripted=options))
     app = make_app(engine, {"stall": world}, "state", store=store)
