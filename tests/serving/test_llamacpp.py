@@ -14,12 +14,16 @@ import pytest
 from haggle.core.codec import matches
 from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.session import Session
+from haggle.trade.world_io import named_world
 from haggle.weights.models import BaseModel
 from serving.engines import EngineConfig, load_engine, read_engine_config
 from serving.engines.common import prompt_text
 from serving.engines.gguf import gguf_text
 from serving.engines.llamacpp_engine import TEMPLATE_KEY, LlamaCppEngine
-from serving.shipped import CHARACTER, SHIPPED
+from serving.shipped import SHIPPED
 
 # Not imported here: `load_engine` sets how its threads wait before it does.
 pytestmark = [
@@ -190,28 +194,33 @@ def test_a_missing_adapter_is_an_error(gguf: Path, tmp_path: Path):
 @pytest.fixture(scope="module")
 def two_adapters() -> Iterator[LlamaCppEngine]:
     """One base with the adapters of merchants and of characters."""
-    config = read_engine_config("one_base").model_copy(update={"context": 1024})
+    config = read_engine_config("one_base").model_copy(update={"context": 2048})
     engine = load_engine(config)
     assert isinstance(engine, LlamaCppEngine)
     yield engine
     engine.close()
 
 
-def _decision(answer: Generation) -> str:
-    """The words behind it are free, and rounding turns them where two are as likely."""
-    return answer.text.partition(',"say"')[0]
-
-
-def test_an_adapter_on_the_base_decides_what_the_merged_model_decides(two_adapters, ask, constrain):
-    requests = [ask(line, constrain(*STATES)) for line in LINES]
-    for name, model in (("merchant", SHIPPED), ("character", CHARACTER)):
-        merged = load_engine(EngineConfig(engine="llamacpp", model=model, context=1024))
-        try:
-            whole = [_decision(answer) for answer in merged.generate(requests)]
-        finally:
-            merged.close()
-        laid_on = two_adapters.with_adapter(name).generate(requests)
-        assert [_decision(answer) for answer in laid_on] == whole
+def test_an_adapter_on_the_base_decides_what_the_merged_model_decides(two_adapters):
+    lines = (
+        "two durable lanterns please",
+        "What do you sell?",
+        "hello there",
+        "an axe",
+        "bye then",
+    )
+    world, method = named_world("frontier_shop"), get_method("astp-stepwise")
+    asks = [Merchant(two_adapters).request(Session(world, method=method), line) for line in lines]
+    merged = load_engine(EngineConfig(engine="llamacpp", model=SHIPPED, context=2048))
+    try:
+        whole = [answer.text for answer in merged.generate(asks)]
+    finally:
+        merged.close()
+    laid_on = [answer.text for answer in two_adapters.with_adapter("merchant").generate(asks)]
+    # Rounding turns a decision only where two are as likely.
+    assert sum(text == other for text, other in zip(laid_on, whole, strict=True)) >= 4, laid_on
+    other = [answer.text for answer in two_adapters.with_adapter("character").generate(asks)]
+    assert other != laid_on
 
 
 def test_adapters_in_turns_keep_their_own_prompts(two_adapters, ask):
