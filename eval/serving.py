@@ -167,32 +167,33 @@ def adapters_in_turns(
     Both read the same prompts, which grow by a line a turn. Raises HaggleError where the engine has
     fewer than two adapters.
     """
-    names = list(engine.config.adapters)
+    names = list(getattr(getattr(engine, "config", None), "adapters", {}))
     if len(names) < 2:
         raise HaggleError(
             "this engine has no two adapters", where="--part", hint="take --engine one_base"
         )
     voices = [engine.with_adapter(name) for name in names[:2]]
     session = Session(world=named_world(world), method=get_method(method))
-    timed: dict[str, list[float]] = {"staying": [], "switching": []}
-    read: dict[str, list[int]] = {"staying": [], "switching": []}
+    kept: dict[str, list[tuple[float, int]]] = {"staying": [], "switching": []}
     for number in range(turns):
         line = LINES[number % len(LINES)]
         messages = Merchant(engine, "off").request(session, line).messages
         request = GenerationRequest(messages, max_tokens=32)
-        for kind, order in (("staying", (0, 0)), ("switching", (1, 0))):
-            voices[order[0]].generate([request])
+        for kind, before in (("staying", voices[0]), ("switching", voices[1])):
+            before.generate([request])
             start = time.perf_counter()
-            answer = voices[order[1]].generate([request])[0]
-            timed[kind].append(time.perf_counter() - start)
-            read[kind].append(answer.read_tokens)
+            answer = voices[0].generate([request])[0]
+            kept[kind].append((time.perf_counter() - start, answer.read_tokens))
         timed_turn(engine, "state", session, line)
         tell(f"adapters: turn {number + 1} of {turns}")
     return {
         "turns": turns,
         "slots": engine.config.parallel,
-        **{f"{kind}_s": statistics.median(found) for kind, found in timed.items()},
-        **{f"{kind}_read_tokens": statistics.median(found) for kind, found in read.items()},
+        **{f"{kind}_s": statistics.median(s for s, _ in some) for kind, some in kept.items()},
+        **{
+            f"{kind}_read_tokens": statistics.median(read for _, read in some)
+            for kind, some in kept.items()
+        },
     }
 
 

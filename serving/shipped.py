@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
 from haggle.weights.merging import write_base, write_lora, write_merged
-from haggle.weights.models import DEFAULT_BASE, BaseModel, haggle_home, locate_base
+from haggle.weights.models import DEFAULT_BASE, haggle_home, locate_base
 
 if TYPE_CHECKING:
     from serving.engines.config import EngineConfig
@@ -54,9 +54,8 @@ def _with_adapters(config: EngineConfig) -> EngineConfig:
     adapters = {name: adapter_dir(named) for name, named in config.adapters.items()}
     if config.engine != "llamacpp":
         return config.model_copy(update={"adapters": adapters})
-    base = locate_base(config.model, gguf_first=True)
-    files = {name: _lora_gguf(place, base) for name, place in adapters.items()}
-    gguf = config.gguf or _base_gguf(base)
+    files = {name: _lora_gguf(place, config.model) for name, place in adapters.items()}
+    gguf = config.gguf or _base_gguf(config.model)
     return config.model_copy(update={"adapters": files, "gguf": gguf})
 
 
@@ -84,7 +83,7 @@ def shipped_gguf(name: str = SHIPPED) -> Path:
     return path
 
 
-def _lora_gguf(adapter: Path, base: BaseModel) -> Path:
+def _lora_gguf(adapter: Path, model: str) -> Path:
     """An adapter as the LoRA GGUF that llama.cpp puts on a base; such a file is taken as it is."""
     if adapter.suffix == ".gguf":
         return adapter
@@ -95,6 +94,7 @@ def _lora_gguf(adapter: Path, base: BaseModel) -> Path:
             where=str(adapter),
             hint=f"give a directory that `haggle train` wrote, or one of {', '.join(MODELS)}",
         )
+    base = locate_base(model, gguf_first=True)
     path = _kept("lora", weights) / f"{base.name}-lora.gguf"
     if not path.is_file():
         print(f"Writing {adapter} for llama.cpp (once) ...", flush=True)
@@ -102,8 +102,9 @@ def _lora_gguf(adapter: Path, base: BaseModel) -> Path:
     return path
 
 
-def _base_gguf(base: BaseModel) -> Path:
+def _base_gguf(model: str) -> Path:
     """A base as the merged models have it: unpacked as for training, then Q8_0."""
+    base = locate_base(model, gguf_first=True)
     source = base.gguf_path or min(base.path.glob("*.safetensors"))
     path = _kept("base", source) / f"{base.name}-{QUANTIZATION}.gguf"
     if not path.is_file():

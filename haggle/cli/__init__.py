@@ -153,6 +153,12 @@ def chat(
     if character != "merchant":
         converse(character, engine, level, gguf, check_planner(planner), profile or [])
         return
+    if profile:
+        raise HaggleError(
+            "a merchant asks for no profile",
+            where="--profile",
+            hint="give --character, or leave it",
+        )
     with located("--world"):
         shop = named_world(world)
     with located("--confirmation"):
@@ -187,14 +193,12 @@ def converse(
             hint = f"write for instance --profile {next(iter(task.user_profile), 'Name')}=VALUE"
             raise HaggleError(f"no KEY=VALUE: {odd[0]!r}", hint=hint)
         task = with_profile(task, dict(pair.split("=", 1) for pair in profile))
-    from serving.engines import open_engine, serve_config
+    from serving.engines import CHARACTERS, for_characters, open_engine
 
-    chosen = "character" if engine == "llamacpp" and gguf is None else engine
-    own = "character" in serve_config(chosen, "--engine").adapters
-    loaded: Any = open_engine(chosen, gguf)
+    chosen = CHARACTERS if engine == "llamacpp" and gguf is None else engine
+    loaded = open_engine(chosen, gguf)
     try:
-        playing = loaded.with_adapter("character") if own else loaded
-        chat_by_task(task, playing, guard, planner=planner)
+        chat_by_task(task, for_characters(loaded), guard, planner=planner)
     finally:
         loaded.close()
 

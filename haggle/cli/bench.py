@@ -40,7 +40,7 @@ def serve(
     model: Model = None,
     part: Annotated[
         list[Part] | None,
-        typer.Option(help="guard, players, size or adapters; more than one, if wanted."),
+        typer.Option(help="guard, players, size, adapters; all but adapters, if not given."),
     ] = None,
     players: Annotated[str, typer.Option(help="How many players at once.")] = "1,16",
     turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each player).")] = 12,

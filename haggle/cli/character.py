@@ -26,14 +26,15 @@ def character(
     from haggle.cli.tables import print_rates
     from haggle.core.config import located
     from haggle.sop.task import load_task
-    from serving.engines import open_engine
+    from serving.engines import for_characters, open_engine
 
     level = check_level(guard)
     with located("--character"):
         task = load_task(character)
     loaded = open_engine(engine, gguf)
     try:
-        metrics = run_characters(task, loaded, level, out, n=n, seed=seed, progress=not quiet)
+        playing = for_characters(loaded)
+        metrics = run_characters(task, playing, level, out, n=n, seed=seed, progress=not quiet)
     finally:
         loaded.close()
     print_rates("character", metrics, ("turns", "latency_s"))

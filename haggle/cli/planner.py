@@ -55,7 +55,7 @@ def planner(
     from haggle.core.config import load_config, named_config
     from haggle.planning.config import PlanConfig
     from haggle.sop.task import load_task
-    from serving.engines import open_engine
+    from serving.engines import for_characters, open_engine
 
     level, chosen = check_level(guard), check_planner(method)
     if (labelled or made) and (against or trials > 1):
@@ -67,19 +67,20 @@ def planner(
     config = load_config(file, PlanConfig) if file else PlanConfig()
     dialogues = _dialogues(labelled, made, tasks, seed)
     loaded = open_engine(engine, gguf)
+    playing = for_characters(loaded)
     try:
         if dialogues is None:
             from eval.sop.talks import run_talks
 
             metrics = run_talks(
-                tasks, chosen, loaded, level, out, config=config, users=users, trials=trials,
+                tasks, chosen, playing, level, out, config=config, users=users, trials=trials,
                 seed=seed, against=against, progress=not quiet,
             )  # fmt: skip
         else:
             from eval.sop.labelled import run_labelled
 
             metrics = run_labelled(
-                dialogues, chosen, loaded, out, config=config, constrained=level != "off",
+                dialogues, chosen, playing, out, config=config, constrained=level != "off",
                 seed=seed, progress=not quiet,
             )  # fmt: skip
     finally:

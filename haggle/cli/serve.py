@@ -32,7 +32,6 @@ from haggle.cli.serve_options import (
 )
 from haggle.core.errors import HaggleError, install_hint
 
-CHARACTERS = "character"  # the serve config, or the adapter of one, that plays them
 serve_app = typer.Typer(
     invoke_without_command=True,
     help="Serve characters over HTTP: sessions, turns (whole or streamed), shops; see /docs.",
@@ -118,10 +117,10 @@ def _for_characters(
 
     None where one engine plays all.
     """
-    from serving.engines import open_engine, serve_config
+    from serving.engines import CHARACTERS, for_characters, open_engine
 
-    if tasks and CHARACTERS in serve_config(engine, "--engine").adapters:
-        yield loaded.with_adapter(CHARACTERS)
+    if tasks and (own := for_characters(loaded)) is not loaded:
+        yield own
         return
     if not tasks or engine != "llamacpp" or gguf is not None:
         yield None

@@ -184,15 +184,16 @@ def _utterances(task: Task) -> Problems:
 def with_profile(task: Task, profile: Mapping[str, str]) -> Task:
     """The task with another player: values in place of its own user profile's.
 
-    Raises HaggleError for a key that the task does not have, and for an empty value.
+    Raises HaggleError for a key that the task does not have, and for a value without a word: that
+    would be found in every line.
     """
     for key, value in profile.items():
         if key not in task.user_profile:
             hint = nearest(key, task.user_profile) or "the task has no user profile"
-            raise HaggleError(f"user_profile: unknown key {key!r}", where=task.task, hint=hint)
-        if not value.strip() or len(value) > LONGEST_VALUE:
-            hint = f"give 1 to {LONGEST_VALUE} characters"
-            raise HaggleError(f"user_profile: {key} {value[:20]!r}", where=task.task, hint=hint)
+            raise HaggleError(f"{task.task}'s user profile has no {key!r}", hint=hint)
+        if len(value) > LONGEST_VALUE or not any(map(str.isalnum, value)):
+            hint = f"give 1 to {LONGEST_VALUE} characters, a letter or digit among them"
+            raise HaggleError(f"{key}: {value[:20]!r} cannot be told from a line", hint=hint)
     return task.model_copy(update={"user_profile": {**task.user_profile, **profile}})
 
 

@@ -18,7 +18,9 @@ from serving.engines.gguf import gguf_text
 from serving.shipped import MODELS, adapter_dir, shipped_adapter, with_shipped_model
 
 __all__ = [
+    "CHARACTERS",
     "EngineConfig",
+    "for_characters",
     "load_engine",
     "method_for",
     "open_engine",
@@ -26,6 +28,8 @@ __all__ = [
     "read_engine_config",
     "serve_config",
 ]
+
+CHARACTERS = "character"  # the serve config, or the adapter of one, that plays characters
 
 # Per engine: its module, its class, and the extra of pyproject.toml that it needs.
 _MODULES = {
@@ -102,6 +106,16 @@ def _taught(config: EngineConfig) -> str | None:
 def ask_below_of(engine: str, gguf: Path | None = None, model: str | None = None) -> float:
     """Below which probability a serve config's model is asked about; 0 for another in its place."""
     return 0.0 if gguf or model else serve_config(engine, "--engine").ask_below
+
+
+def for_characters(loaded: Engine) -> Engine:
+    """The engine as characters with a procedure ask it: their adapter answers, where it has one."""
+    with_adapter = getattr(loaded, "with_adapter", None)
+    config = getattr(loaded, "config", None)
+    if with_adapter is None or config is None or CHARACTERS not in config.adapters:
+        return loaded
+    own: Engine = with_adapter(CHARACTERS)
+    return own
 
 
 def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Engine:

@@ -10,6 +10,8 @@ from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
+from haggle.core.errors import HaggleError
+
 ARRAY_OF_STRINGS = (9).to_bytes(4, "little") + (8).to_bytes(4, "little")
 
 
@@ -112,3 +114,16 @@ def _text(token: str) -> str:
     if any(character not in known for character in token):
         return token
     return bytes(known[character] for character in token).decode("utf-8", errors="replace")
+
+
+def lora_file(adapter: Path) -> Path:
+    """The LoRA GGUF: the file itself, or the only one in an adapter directory."""
+    adapter = adapter.expanduser()
+    files = sorted(adapter.glob("*.gguf")) if adapter.is_dir() else [adapter]
+    if len(files) != 1 or not files[0].is_file():
+        raise HaggleError(
+            f"found {len(files) if adapter.is_dir() else 'no'} LoRA GGUF there",
+            where=str(adapter),
+            hint="give the .gguf file that `haggle export` wrote",
+        )
+    return files[0]

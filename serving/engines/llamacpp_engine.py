@@ -42,7 +42,7 @@ from serving.engines.common import (
 )
 from serving.engines.config import EngineConfig
 from serving.engines.forcing import next_open
-from serving.engines.gguf import gguf_number, gguf_text, has_text, mapped, vocabulary
+from serving.engines.gguf import gguf_number, gguf_text, has_text, lora_file, mapped, vocabulary
 from serving.engines.llamacpp_answer import Answer, Emit
 from serving.engines.slots import Slots
 
@@ -360,7 +360,7 @@ def server_params(xllamacpp: Any, config: EngineConfig, path: Path) -> Any:
     params.ui = False
     adapters = list(config.adapters.values()) or ([config.adapter] if config.adapter else [])
     params.lora_adapters = [
-        xllamacpp.CommonAdapterLoraInfo(str(_lora_file(adapter)), options.adapter_scale)
+        xllamacpp.CommonAdapterLoraInfo(str(lora_file(adapter)), options.adapter_scale)
         for adapter in adapters
     ]
     return params
@@ -373,25 +373,13 @@ def start_server(xllamacpp: Any, params: Any, path: Path) -> Any:
             return xllamacpp.Server(params)
         except RuntimeError as error:
             with contextlib.suppress(ImportError):
-                check_gguf(path)  # says more precisely what is wrong with a file cut off
+                for file in (path, *(Path(lora.path) for lora in params.lora_adapters)):
+                    check_gguf(file)  # says more precisely what is wrong with a file cut off
             raise HaggleError(
                 f"llama.cpp cannot load the model: {error}",
                 where=str(path),
                 hint="see the reason with `verbose: true`; is there memory for this `context`?",
             ) from error
-
-
-def _lora_file(adapter: Path) -> Path:
-    """The LoRA GGUF: the file itself, or the only one in an adapter directory."""
-    adapter = adapter.expanduser()
-    files = sorted(adapter.glob("*.gguf")) if adapter.is_dir() else [adapter]
-    if len(files) != 1 or not files[0].is_file():
-        raise HaggleError(
-            f"found {len(files) if adapter.is_dir() else 'no'} LoRA GGUF there",
-            where=str(adapter),
-            hint="give the .gguf file that `haggle export` wrote",
-        )
-    return files[0]
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from haggle.core.config import parse
+from haggle.core.config import located, parse
 from haggle.core.errors import nearest
 from haggle.sop.task import with_profile
 from haggle.trade.world import World
@@ -165,7 +165,8 @@ def _beginning(server: Server, opening: Opening) -> Callable[[], tuple[str, Any]
                 where="shop",
                 hint="leave `shop` out",
             )
-        task = with_profile(task, opening.profile)
+        with located("profile"):
+            task = with_profile(task, opening.profile)
         return lambda: episodes.talk(task, opening.player)
     if isinstance(opening.shop, dict):
         own = with_confirmation(parse(opening.shop, World, "shop"), server.confirmation)

@@ -240,6 +240,14 @@ def test_an_adapter_that_is_not_there_is_an_error(two_adapters):
     assert "merchant, character" in refused.value.hint
 
 
+def test_an_adapter_cut_off_is_named(gguf: Path, tmp_path: Path):
+    cut = tmp_path / "cut-lora.gguf"
+    cut.write_bytes(b"GGUF" + bytes(4))
+    config = EngineConfig(engine="llamacpp", gguf=gguf, context=256, adapters={"merchant": cut})
+    with pytest.raises(HaggleError, match=r"cut-lora\.gguf"):
+        load_engine(config)
+
+
 def test_constraints_of_one_shop_share_nothing_but_the_shop(engine, ask, constrain):
     free = replace(constrain("CASUAL"), item_names=())
     answer = engine.generate([ask("hello", free, max_tokens=60)])[0]

@@ -62,8 +62,10 @@ def test_a_profile_with_a_mistake_is_told(serve):
         body = {"character": "gatekeeper", "profile": {"Nam": "Tom"}}
         odd = client.post("/sessions", json=body)
         assert odd.status_code in (400, 422) and "'Nam'" in odd.json()["error"]["message"]
-        body["profile"] = {"Name": " "}
-        assert client.post("/sessions", json=body).status_code in (400, 422)
+        assert odd.json()["error"]["where"] == "profile" and "'Name'" in odd.json()["error"]["hint"]
+        for value in ("", " ", "...", "T" * 201):
+            body["profile"] = {"Name": value}
+            assert client.post("/sessions", json=body).status_code in (400, 422), value
         refused = client.post("/sessions", json={"profile": {"Name": "Tom"}})
         assert refused.status_code == 400 and "no profile" in refused.json()["error"]["message"]
 
