@@ -36,6 +36,7 @@ MEASURED = {
     "sop_more",
     "sop_varied",
     "stepwise",
+    "stepwise_longer",
     "stepwise_more",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers
