@@ -42,10 +42,16 @@ def grams(text: str) -> set[tuple[str, ...]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_dialogue_of_a_file_passes_the_checks(path: Path):
     rows = list(corpus_rows(files=[path]))
-    assert len(rows) == len(LOADED[path.stem].dialogues) >= 20
+    dialogues = LOADED[path.stem].dialogues
+    righted = sum(turn.did is not None for dialogue in dialogues for turn in dialogue.turns)
+    assert len(rows) == len(dialogues) + righted and len(dialogues) >= 10
     procedure = load_procedure()
     for row in rows:
-        answers = [m["content"] for m in row["messages"] if m["role"] == "assistant"]
+        answers = [
+            m["content"]
+            for m in row["messages"]
+            if m["role"] == "assistant" and m.get("weight", 1) != 0
+        ]
         assert len(answers) == len(row["turns"])
         for answer, turn in zip(answers, row["turns"], strict=True):
             proposal = decode_compact(answer, procedure)
@@ -116,7 +122,7 @@ def test_a_question_about_the_total_is_answered_with_the_cart_as_it_is():
 def test_a_question_whether_something_is_sold_is_no_order():
     asked = with_a_cart(
         r"\bin stock\?|\b(do|did) (you|ye|u) (sell|have|carry|do)\b|\bwould there be an?\b"
-        r"|\bcould an? \w+ be found|^(?!total|sum)\w+\?( \w+){0,3}$"
+        r"|\bcould an? \w+ be found|^(?!total|sum|and\b)\w+\?( \w+){0,3}$"
     )
     orders = [turn for turn in asked if turn[2] == "OFFER_SELL" and turn[3]]
     assert len(asked) > 10 and not orders, orders
