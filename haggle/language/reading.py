@@ -6,7 +6,7 @@ and what it consents to. It knows no trade: what can be named is a `View` of thi
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -125,9 +125,17 @@ class Linker(Protocol):
         """The reading of a line as it was typed; positions are those of `Reading.line`."""
         ...
 
+    def nearness(self, line: str, texts: Sequence[str]) -> list[float]:
+        """How near each text is to a line in meaning, at most 1; none where nobody can tell."""
+        ...
+
 
 class NoLinker:
     """Reads nothing into a line: no mentions, no consent."""
 
     def read(self, line: str, view: View) -> Reading:
         return Reading(without_marks(clean_utterance(line)))
+
+    def nearness(self, line: str, texts: Sequence[str]) -> list[float]:
+        """None."""
+        return []

@@ -2,7 +2,8 @@
 
 A small model copies a number that was meant for something else: a bid, the stock, a number of an
 earlier turn. Where a line says nothing that a number of pieces could come from, it is one piece, or
-as many as the cart has. Where the line takes so many out, code counts.
+as many as the cart has. Where the line takes so many out, code counts. Goods that a line names with
+a number, and that the model passes over, come in.
 """
 
 from __future__ import annotations
@@ -53,7 +54,24 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
     found += [(world.by_id[i].item_name, cart[i] - out[i]) for i in missing]
+    found += [(name, number) for name, number in passed_over(session, line, asked) if number]
     return tuple(found)
+
+
+def passed_over(session: Session, line: str, asked: Lines) -> list[tuple[str, int | None]]:
+    """New goods that a line names beyond doubt and an order leaves out, with the number that the
+    line tells: "two pies, one bun". None of a line that asks."""
+    world, reading = session.world, session.read(line)
+    if "?" in line:
+        return []
+    known = {item.item_id for name, _ in asked if (item := world.recognise(name))}
+    known |= session.cart.keys() | ruled_out(world, line)
+    found: dict[str, int | None] = {}
+    for mention in reading.mentions:
+        sure = len(mention.candidates) == 1 and not mention.guessed and not mention.uncountable
+        if sure and mention.candidates[0].for_sale and mention.candidates[0].id not in known:
+            found[mention.candidates[0].name] = mention.quantity
+    return list(found.items())
 
 
 def _is_told(session: Session, line: str, quantity: Quantity, held: int, stock: int) -> bool:

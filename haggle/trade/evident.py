@@ -1,8 +1,8 @@
 """Which goods of an order a player's words give evidence of.
 
-Goods may come into the cart where the line names them, where it can mean those that were shown,
-where they fit what it orders in other words, and where a word of theirs sets them apart from their
-like in cart or view: "the blue one", "thirty large".
+Goods may come into the cart where the line names them or says a word of their names, where it can
+mean those that were shown, where they fit what it orders in other words, and where they were in the
+cart before.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from haggle.trade.knowledge import (
     takes_all,
 )
 from haggle.trade.ledger import Cart
+from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Quantity
 from haggle.trade.world import World
@@ -40,18 +41,20 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
         found |= {i.item_id for i in map(world.find, session.shown) if i is not None}
     if orders(line) and "?" not in line:
         found |= {item.item_id for item in fits(world, line)}
-    return frozenset(found | alike(session, line)) - ruled_out(world, line)
+    found |= partly_named(session, line) | held_before(session)
+    return frozenset(found) - ruled_out(world, line)
 
 
-def alike(session: Session, line: str) -> frozenset[str]:
-    """Ids of goods that share a word of their names with goods in cart or view, and have another
-    that the line says."""
-    world = session.world
-    near = [world.by_id[i].item_name for i in session.cart]
-    shared = frozenset().union(*map(name_stems, (*near, *session.in_view())))
+def partly_named(session: Session, line: str) -> frozenset[str]:
+    """Ids of goods of whose names a line says a word: "two wax", "the blue one"."""
     said = said_stems(clean_utterance(line))
-    names = {item.item_id: name_stems(item.item_name) for item in world.inventory}
-    return frozenset(i for i, own in names.items() if own & shared and said & (own - shared))
+    return frozenset(i.item_id for i in session.world.inventory if said & name_stems(i.item_name))
+
+
+def held_before(session: Session) -> frozenset[str]:
+    """Ids of goods that were in the cart at some time of this talk: "as it was", "put it back"."""
+    names = frozenset().union(*(noted_cart(exchange.note) for exchange in session.exchanges))
+    return frozenset(i.item_id for i in session.world.inventory if i.item_name in names)
 
 
 def evident_lines(session: Session, line: str, asked: Lines) -> Lines:

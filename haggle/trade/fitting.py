@@ -3,6 +3,7 @@
 A small model shows any goods to who names none. Here words decide: those of the line that an
 item's name, its other names, its kind, its description or its facts have too. A word counts the
 less the more goods have it. What is ruled out ("not coffee", "without a flame") counts for nothing.
+Where the linker has sentence embeddings, nearness in meaning decides, and words help (`suited`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ SHORT = 4  # words of a clause that a `no` at its beginning rules out
 PART = 5  # letters of a word at the beginning of another
 INSTEAD = 4  # words of "instead of the blue one"
 MOST = 3  # goods that are shown so
+NEAR = 0.2  # nearness in meaning under which nothing is said to fit
+APART = 0.08  # how much less near than the best other goods may be
+WORDS = 0.1  # what a word in common is worth in nearness, two at the most
 
 _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
 _SENTENCE = re.compile(
@@ -45,7 +49,7 @@ _SENTENCE = re.compile(
     r"|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)",
     re.IGNORECASE,
 )
-_CLAUSE_END = re.compile(r"[.,;:!?()]|\b(?:but|keep)\b")
+_CLAUSE_END = re.compile(r"[.,;:!?()]|\b(?:but|keep)\b|(?<=\w)\s+(?=(?:add|drop|remove|scrap)\b)")
 _REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
     re.compile(
         r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
@@ -68,9 +72,12 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
         return resolved
     view = _known(world, session.in_view())
     choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
-    if session.shown and not choosing and asks_about_goods(line, session.read(line)):
+    known = {*session.in_view(), *(world.by_id[i].item_name for i in session.cart)}
+    asks = "?" in line and not tells_a_need(line) and set(resolved.shown) <= known
+    about = session.shown and asks_about_goods(line, session.read(line))
+    if (asks or about) and not choosing:
         return resolved  # about those in view
-    items = likeliest(view, line) if choosing else fits(world, line)
+    items = likeliest(view, line) if choosing else suited(session, line)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
         return resolved
@@ -118,30 +125,62 @@ def fitting_needs(session: Session, line: str, met: Collection[str] = ()) -> lis
     for part in _SENTENCE.split(clean_utterance(line)):
         if not tells_a_need(part) or session.named(part, sure=False):
             continue
-        fitting = {item.item_id: item for item in fits(session.world, part)}
+        fitting = {item.item_id: item for item in suited(session, part)}
         if not fitting.keys() & set(met):
             found |= fitting
     return [item for i, item in found.items() if i not in session.cart][:MOST]
 
 
 def fits(world: World, line: str) -> list[Item]:
-    """The goods for sale that fit a description best, the best one first; none where none do."""
+    """The goods for sale that fit a description best by their words, the best one first; none where
+    none do."""
+    scores = _by_words(world, line)
+    return _best(world, scores, max(LEAST, BESIDE * max(scores.values(), default=0.0)))
+
+
+def suited(session: Session, line: str) -> list[Item]:
+    """The goods for sale that fit a need best: by what is meant, where the linker can tell, else by
+    words. None where the line says nothing that goods could fit."""
+    world = session.world
+    scores = _by_words(world, line)
+    texts = [
+        " ".join((f"{item.item_name}.", item.description, *item.facts)) for item in world.inventory
+    ]
+    near = session.linker.nearness(line, texts) if _needed(world, line) else []
+    if not near:
+        return fits(world, line)
+    found = {
+        item.item_id: nearness + WORDS * min(scores[item.item_id], 2.0)
+        for item, nearness in zip(world.inventory, near, strict=True)
+        if item.item_id in scores
+    }
+    return _best(world, found, max(NEAR, max(found.values(), default=0.0) - APART))
+
+
+def _needed(world: World, line: str) -> frozenset[str]:
+    """The stems of a line that tell what is needed."""
     wanted, _, _ = _wanted(clean_utterance(line))
-    wanted -= _in_names((world.currency,))
-    refused = ruled_out(world, line)
-    items = [item for item in world.inventory if item.item_id not in refused]
+    return wanted - _in_names((world.currency,))
+
+
+def _by_words(world: World, line: str) -> dict[str, float]:
+    """How well goods fit a line by the words in common, by id; none of those that it rules out."""
+    wanted, refused = _needed(world, line), ruled_out(world, line)
     owners = Counter(
         word for item in world.inventory for word in _called(item.item_name) | _described(item)
     )
-    scores = {
+    return {
         item.item_id: sum(
             (NAMED if word in _called(item.item_name) else 1.0) / owners[word]
             for word in wanted & (_called(item.item_name) | _described(item))
         )
-        for item in items
+        for item in world.inventory
+        if item.item_id not in refused
     }
-    least = max(LEAST, BESIDE * max(scores.values(), default=0.0))
-    found = [item for item in items if scores[item.item_id] >= least]
+
+
+def _best(world: World, scores: dict[str, float], least: float) -> list[Item]:
+    found = [world.by_id[i] for i, score in scores.items() if score >= least]
     return sorted(found, key=lambda item: -scores[item.item_id])[:MOST]
 
 

@@ -19,16 +19,18 @@ from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
-from haggle.trade.counted import counted
+from haggle.trade.counted import counted, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import evident_lines, is_swap, item_id, left_out, lost_goods
-from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out
+from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out, suited
 from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders
-from haggle.trade.ledger import Cart
+from haggle.trade.ledger import Cart, resolve_cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Proposal, Quantity
 from haggle.trade.world import plural_name
+
+MOST_ASKED = 3  # goods without evidence that are asked about
 
 Lines = tuple[tuple[str, Quantity], ...]
 
@@ -193,12 +195,18 @@ class Guard:
         words = consent.replaces() or consent.calls_off()
         if lost and (words or is_swap(session, self.utterance, lost, kept)):
             lost = []
-        if len(kept) == len(asked) and not lost:
+        over = [(name, 1) for name, _ in passed_over(session, self.utterance, asked)]
+        if len(kept) == len(asked) and not lost and not over:
             return ruling
-        if not kept and not session.cart:
+        if not kept and not session.cart and fits(session.world, self.utterance):
             return self._nothing_wanted(ruling)
         names = {session.world.by_id[i].item_name: session.cart[i] for i in lost}
         cart = (*names.items(), *kept) or tuple(held(session).items())
+        whole = (*asked, *over)
+        if unsaid := self._unsaid(whole, kept):
+            return self._asked_goods(ruling, (*names.items(), *whole), cart, unsaid)
+        if not kept and not session.cart:
+            return self._nothing_wanted(ruling)
         if (
             not names
             and not kept
@@ -218,12 +226,42 @@ class Guard:
         question = names and not orders(line) and asks_about_goods(line, session.read(line))
         return names if question else []
 
+    def _unsaid(self, asked: Lines, kept: Lines) -> Cart:
+        """The new goods that the model would put into an order though no word of the line is
+        evidence of them, or that the line names and the model passes over: few enough to ask
+        about; none that the line rules out."""
+        world, out = self.session.world, ruled_out(self.session.world, self.utterance)
+        new = [line for line in asked if line not in kept and not line[0].startswith(UNLISTED)]
+        new = [
+            line for line in new if item_id(world, line[0]) not in out | self.session.cart.keys()
+        ]
+        return resolve_cart(world, new)[0] if len(new) <= MOST_ASKED else {}
+
+    def _asked_goods(self, ruling: Ruling, whole: Lines, cart: Lines, unsaid: Cart) -> Ruling:
+        """An order without its goods that have no evidence, and the question whether they are
+        meant; the whole order where just that was asked and the line has no no in it."""
+        session, proposal = self.session, ruling.action
+        assert proposal is not None
+        meant = replace(proposal, cart=whole, change=None)
+        before = session.pending and carried_out(session, session.pending)
+        if before and dict(before) == dict(carried_out(session, meant)):
+            return ruling if self.evidence.verdict != "refuses" else self._nothing_wanted(ruling)
+        goods = speak_cart(session.world, unsaid).replace("__", " ")
+        if dict(cart) == held(session):
+            action = _casual(proposal, session.procedure.fallback)
+            told = lines().ask["goods"]
+        else:
+            action = replace(proposal, cart=cart, change=None)
+            told = f"{lines().safe[proposal.state]} {lines().ask['also']}"
+        ruling = ruling.because("not_named", action, told.format(goods=goods))
+        return replace(ruling, withheld=Withheld("asked_goods"), pending=meant)
+
     def _nothing_wanted(self, ruling: Ruling) -> Ruling:
         """In place of an order of goods that nobody asked for: goods that fit the line, or a
         question."""
         proposal = ruling.action
         assert proposal is not None
-        if fitting := [item.item_name for item in fits(self.session.world, self.utterance)]:
+        if fitting := [item.item_name for item in suited(self.session, self.utterance)]:
             return self._shown(ruling, "not_named", fitting)
         fallback = _casual(proposal, self.session.procedure.fallback)
         if not self.session.pending:
@@ -286,7 +324,9 @@ class Guard:
         told = asks_about_goods(line, session.read(line))  # is answered as it is
         if told or not asks_for_goods(line, named=bool(named)):
             return ruling
-        return self._shown(ruling, "asked_for", [i.item_name for i in named or fits(world, line)])
+        return self._shown(
+            ruling, "asked_for", [i.item_name for i in named or suited(session, line)]
+        )
 
     def _bid(self, ruling: Ruling, consent: Consent) -> Ruling:
         """A bid below nothing is none, nor is a question that speaks of no price."""

@@ -7,7 +7,7 @@ from the left; each kind of span has a function that says whether one begins at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -48,6 +48,10 @@ class English:
             tuple(span.number for span in spans if span.number and span.number not in counting),
             Consent(line),
         )
+
+    def nearness(self, line: str, texts: Sequence[str]) -> list[float]:
+        """How near each text is to a line in meaning, where there is an embedder."""
+        return self._embedder.scores(line, texts) if self._embedder else []
 
 
 _names = lru_cache(maxsize=32)(Names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from haggle.language.english.cues import Cues
@@ -20,6 +22,9 @@ class Counting:
     def read(self, line: str, view: View) -> Reading:
         self.lines.append(line)
         return English().read(line, view)
+
+    def nearness(self, line: str, texts: Sequence[str]) -> list[float]:
+        return []
 
 
 def linked_by(visit, linker: Linker):

@@ -56,3 +56,47 @@ def test_other_numbers_other_goods_and_a_no_do_not(asked: Session, line: str) ->
 
 def test_without_a_question_nothing_is_agreed_to(stall: Any) -> None:
     assert not agrees(Session(stall), "yes")
+
+
+@pytest.fixture
+def buyer(visit: Any) -> Any:
+    """A customer who has ordered one axe."""
+    found = visit(method="astp-stepwise")
+    found.turn("OFFER_SELL", "", "one sharp axe", cart=[["Sharp Axe", 1]])
+    return found
+
+
+ROPES = [["Sharp Axe", 2], ["Sturdy Rope (20m)", 2]]
+
+
+def test_goods_without_evidence_are_asked_about_and_the_rest_is_done(buyer: Any) -> None:
+    line = "two axes, and a pair of those long twisty things"
+    turn = buyer.turn("OFFER_SELL", "", line, cart=ROPES)
+    assert buyer.session.cart == {"axe": 2}
+    assert turn.withheld == "asked_goods" and turn.interventions == ["not_named", "safe_line"]
+    assert "260 gold" in turn.says and turn.says.endswith("2 Sturdy Ropes (20m) as well?")
+
+
+@pytest.mark.parametrize("answer", ["yes", "the twisty things, I said", "yes please, two"])
+def test_who_agrees_or_says_the_same_again_gets_them(buyer: Any, answer: str) -> None:
+    buyer.turn("OFFER_SELL", "", "two axes, and a pair of twisty things", cart=ROPES)
+    turn = buyer.turn("OFFER_SELL", "", answer, cart=ROPES)
+    assert buyer.session.cart == {"axe": 2, "rope": 2} and not turn.withheld
+
+
+def test_who_says_no_does_not(buyer: Any) -> None:
+    buyer.turn("OFFER_SELL", "", "two axes, and a pair of twisty things", cart=ROPES)
+    turn = buyer.turn("OFFER_SELL", "", "no", cart=ROPES)
+    assert buyer.session.cart == {"axe": 2} and turn.state != "OFFER_SELL"
+
+
+def test_what_a_line_rules_out_is_not_asked_about(buyer: Any) -> None:
+    turn = buyer.turn("OFFER_SELL", "", "two axes, not the rope", cart=ROPES)
+    assert buyer.session.cart == {"axe": 2} and not turn.withheld
+
+
+def test_a_new_customer_is_asked_what_is_meant(visit: Any) -> None:
+    found = visit(method="astp-stepwise")
+    turn = found.turn("OFFER_SELL", "", "gimme the beauty with the handle", cart=[["Sharp Axe", 1]])
+    assert (turn.state, turn.says) == ("CASUAL", "Do you mean 1 Sharp Axe?")
+    assert found.turn("CASUAL", "", "that's the one").cart == {"axe": 1}

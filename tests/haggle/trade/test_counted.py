@@ -64,3 +64,23 @@ def test_the_number_goes_over_to_what_takes_the_place(customer: Any) -> None:
     line = "remove the potion, I want rope"
     turn = customer.turn("OFFER_SELL", "", line, cart=[["Sturdy Rope (20m)", 9]])
     assert turn.cart == {"rope": 4}
+
+
+def test_goods_with_a_number_that_the_model_passes_over_come_in(visit: Any) -> None:
+    line = "two axes, one local map and 3 mana potions"
+    turn = visit().turn("OFFER_SELL", "", line, cart=[["Sharp Axe", 2]])
+    assert turn.cart == {"axe": 2, "map": 1, "potion": 3} and not turn.withheld
+
+
+def test_goods_without_a_number_that_the_model_passes_over_are_asked_about(visit: Any) -> None:
+    customer = visit()
+    turn = customer.turn("OFFER_SELL", "", "sharp axe, local map", cart=[["Sharp Axe", 1]])
+    assert turn.cart == {"axe": 1} and turn.withheld == "asked_goods"
+    assert "Local Map" in turn.says
+    assert customer.turn("CASUAL", "", "yes").cart == {"axe": 1, "map": 1}
+
+
+def test_what_a_line_rules_out_or_asks_about_is_not_passed_over(visit: Any) -> None:
+    for line in ("two axes, not the map", "is one map as good as two axes?"):
+        turn = visit().turn("OFFER_SELL", "", line, cart=[["Sharp Axe", 2]])
+        assert "map" not in turn.cart and not turn.withheld

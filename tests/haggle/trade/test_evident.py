@@ -64,3 +64,14 @@ def test_who_wants_just_one_thing_gets_no_more(customer: Any) -> None:
 def test_a_question_about_just_one_thing_takes_nothing_out(customer: Any) -> None:
     line = "is it just the slow fuses that burn a minute?"
     assert customer.turn("CASUAL", "", line).cart == {"slow": 4, "red": 3}
+
+
+def test_goods_of_an_earlier_order_may_come_back(customer: Any) -> None:
+    customer.turn("OFFER_SELL", "", "only the slow fuses", cart=[["Slow Fuse", 4]])
+    both = [["Slow Fuse", 4], ["Red Rocket", 3]]
+    assert customer.turn("OFFER_SELL", "", "no, as it was", cart=both).cart == {"slow": 4, "red": 3}
+
+
+def test_a_word_of_a_name_is_evidence(customer: Any) -> None:
+    both = [["Slow Fuse", 4], ["Red Rocket", 3], ["Fire Bucket", 1]]
+    assert customer.turn("OFFER_SELL", "", "chuck us a bucket", cart=both).cart["bucket"] == 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from haggle.language.english.linker import English
 from haggle.trade.fitting import fits, ruled_out
 from haggle.trade.world import World
 from haggle.trade.world_io import parse_world
@@ -142,3 +144,22 @@ def test_a_need_that_what_is_shown_meets_brings_nothing_more(customer: Any) -> N
     line = "I need something to keep me warm. Is the woolly cloak waterproof?"
     turn = customer.turn("SHOW_ITEMS", "", line, show=["Woolly Cloak"])
     assert "For that" not in turn.says and customer.session.shown == ("Woolly Cloak",)
+
+
+class Near(English):
+    """Tells how near texts are by whether they speak of animals."""
+
+    def nearness(self, line: str, texts: Sequence[str]) -> list[float]:
+        return [0.5 if "Whale" in text or "Dice" in text else 0.1 for text in texts]
+
+
+def test_what_is_near_in_meaning_is_shown_where_the_linker_can_tell(customer: Any) -> None:
+    customer.session.linker = Near()
+    customer.turn("SHOW_ITEMS", "", "my daughter is bored", show=["Kessler Coffee Tube"])
+    assert set(customer.session.shown) >= {"Plush Whale"}
+    assert "Kessler Coffee Tube" not in customer.session.shown
+
+
+def test_a_question_about_goods_in_view_is_answered_about_them(customer: Any) -> None:
+    customer.turn("SHOW_ITEMS", "", "does it leak?", show=["Plush Whale"])
+    assert customer.session.shown == ("Plush Whale",)
