@@ -50,8 +50,9 @@ class DataConfig(Record):
     `train` and `test` are numbers of dialogues, `shard` how many go into one file. `items` bounds
     how many items a shop sells, `invented` is the share of names with a made-up word,
     `recommendation` the share of scenario 2, `corpus` how many times the hand-written dialogues of
-    a split go in (of the writers' `voices` named, or of all), `noise` the strength of the typing
-    noise (0 none, 1 a slip in ten words), `genres` the split whose genres the shops are of: the
+    a split go in (of the writers' `voices` named, or of all), `righted` whether turns that their
+    merchant gets wrong go in once more, with the right answer (a dialogue of its own each),
+    `noise` the strength of the typing noise (0 none, 1 a slip in ten words), `genres` the split whose genres the shops are of: the
     dialogue's own, or one for both splits, which tells new phrases from new goods, `drills` the
     share of dialogues whose player cannot stop changing the cart: exercises in what is hardest,
     many orders to a price list; `doubts` the share whose player hesitates, asks, digresses and
@@ -75,6 +76,7 @@ class DataConfig(Record):
     recommendation: Annotated[float, Field(ge=0, le=1)] = 0.4
     corpus: Annotated[int, Field(ge=0, le=100)] = 0
     voices: tuple[str, ...] = ()
+    righted: bool = True
     genres: Literal["own", "train", "test"] = "own"
     method: str = DEFAULT_METHOD
     noise: Annotated[float, Field(ge=0, le=3)] = 0.4

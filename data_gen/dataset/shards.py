@@ -193,7 +193,8 @@ def schema() -> Any:
 def _corpus(split: Split, config: DataConfig) -> tuple[dict[str, Any], ...]:
     """The hand-written dialogues of a split with the config's character."""
     if config.character == MERCHANT:
-        return _shops(split, config.voices, config.method)
+        rows = _shops(split, config.voices, config.method)
+        return rows if config.righted else tuple(row for row in rows if "/" not in row["id"])
     from data_gen.sop.corpus import corpus_rows as talk_rows
 
     return tuple(talk_rows(split, config.character))

@@ -29,7 +29,7 @@ from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.grammar.forced import DONE, after, forced, is_free
 from haggle.grammar.nodes import Node
-from haggle.weights.chat_template import FAMILIES, Family, family_of
+from haggle.weights.chat_template import FAMILIES, Family, family_of, render
 from haggle.weights.gguf_file import check_gguf
 from haggle.weights.models import locate_base
 from serving.engines.common import (
@@ -129,15 +129,23 @@ class LlamaCppEngine:
         yield piece
 
     def warm(self, messages: Sequence[Message]) -> int:
-        """Evaluate a prompt's beginning (the system message) ahead of time; returns its tokens."""
-        body = self._body(GenerationRequest(tuple(messages), max_tokens=1))
-
-        def read(slot: int) -> int:
-            answer = Answer()
+        """Evaluate a prompt's beginning (the system message) ahead of time, in the slot that the
+        conversation will have; returns its tokens, 0 where all slots are busy."""
+        if not self._slots.has_room:
+            return 0
+        body, answer = self._body(GenerationRequest(tuple(messages), max_tokens=1)), Answer()
+        with self._slots.held(self._said(body, begun=True)) as slot:
             self._ask(body | {"id_slot": slot}, answer)
-            return answer.prompt_tokens
+        return answer.prompt_tokens
 
-        return max(self._pool.map(read, range(self.slots)))
+    def _said(self, body: dict[str, Any], *, begun: bool = False) -> str:
+        """A request as a text that the next one of its conversation begins with; without the
+        opening of an answer where the conversation has only `begun`."""
+        prompt = body.get("prompt", str(body.get("messages"))[:-1])
+        text: str = prompt if isinstance(prompt, str) else prompt[-1]
+        if begun and self.family:
+            text = text.removesuffix(render((), family=self.family).removeprefix(self.family.bos))
+        return f"{self.adapter}\n{text}"
 
     def close(self) -> None:
         """Stop llama.cpp and free the model."""
@@ -146,13 +154,10 @@ class LlamaCppEngine:
 
     def _answer(self, request: GenerationRequest, emit: Emit | None = None) -> Generation:
         """Answer one request; each piece of text goes to `emit`, which says whether to stop."""
-        start = time.perf_counter()
-        answer = Answer(emit)
-        notation = self.notation
-        constraint = request.constraint
+        start, answer = time.perf_counter(), Answer(emit)
+        notation, constraint = self.notation, request.constraint
         body = self._body(request)
-        said = str(body.get("prompt", body.get("messages")))
-        with self._slots.held(f"{self.adapter}\n{said}") as slot:
+        with self._slots.held(self._said(body)) as slot:
             body["id_slot"] = slot
             if constraint is None:
                 self._ask(body, answer)

@@ -16,6 +16,11 @@ class Slots:
         self._free = list(range(count))  # the longest idle first
         self._changed = threading.Condition()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a slot is idle now."""
+        return bool(self._free)
+
     @contextmanager
     def held(self, prompt: str) -> Iterator[int]:
         """Hold a slot while an answer to `prompt` is made; waits where all are busy."""

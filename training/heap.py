@@ -1,0 +1,25 @@
+"""How the C library hands out memory while a model trains on the CPU.
+
+glibc maps each large tensor anew and gives it back to the kernel when it is freed, so that every
+page of it faults again in the next layer: half of a step went into the kernel (docs/training.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's malloc.h
+NEVER = -1
+
+
+def keep_freed_memory() -> bool:
+    """Let the C library keep freed memory for the next tensor; returns whether it can be told so
+    (glibc alone)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    return bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, NEVER))
