@@ -53,8 +53,9 @@ class DataConfig(Record):
     a split go in (of the writers' `voices` named, or of all), `righted` whether turns that their
     merchant gets wrong go in once more, with the right answer (a dialogue of its own each),
     `noise` the strength of the typing noise (0 none, 1 a slip in ten words), `genres` the split
-    whose genres the shops are of: the dialogue's own, or one for both splits, which tells new phrases from new goods, `drills` the
-    share of dialogues whose player cannot stop changing the cart: exercises in what is hardest,
+    whose genres the shops are of: the dialogue's own, or one for both splits, which tells new
+    phrases from new goods, `drills` the share of dialogues whose player cannot stop changing the
+    cart: exercises in what is hardest,
     many orders to a price list; `doubts` the share whose player hesitates, asks, digresses and
     tries tricks before it buys; `questions` the share whose player asks what goods are like;
     `slips` the share of turns that the merchant gets wrong on purpose, for the player to put right
