@@ -18,7 +18,7 @@ from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.world import Item
 
-MOST = 2  # goods that are told of at once
+MOST = 2  # goods that are told of at once; answers that are told of one
 RECENT = 4  # turns in which nothing is told twice
 
 
@@ -74,10 +74,17 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         items = [item for item in items if answers(item, line, heard)]  # "And the grammar?"
     currency = session.world.currency
 
+    alone = talks and len(items) == len(asked) == 1  # then the next best is told as well
+
     def known(item: Item) -> str:
         said: list[str] = []
-        for part in asked[:MOST]:
-            text = told(item, part, currency=currency, heard=heard)
+        for part in asked * MOST if alone else asked[:MOST]:
+            text = told(
+                item,
+                part,
+                currency=currency,
+                heard=lambda text: heard(text) or text in " ".join(said),
+            )
             if text and not any(text in other or other in text for other in said):
                 said.append(text)
         return " ".join(map(_ended, said))

@@ -130,3 +130,15 @@ def test_a_question_beside_an_order_is_answered(visit, told):
 def test_questions_in_other_words_are_heard(visit, told, line):
     turn = visit(world=told).turn("SHOW_ITEMS", "Look.", line, show=["Sharp Axe"])
     assert turn.says != "Look."
+
+
+def test_a_question_alone_hears_the_two_best_answers(visit, told):
+    facts = [
+        "Forged in Norwall of blue steel.",
+        "It weighs two kilos.",
+        "The handle is of ash wood.",
+    ]
+    items = [told.items[0].model_copy(update={"facts": facts}), *told.items[1:]]
+    customer = visit(world=told.model_copy(update={"items": items}))
+    turn = customer.turn("SHOW_ITEMS", "", "what is the sharp axe made of?", show=["Sharp Axe"])
+    assert facts[0] in turn.says and facts[2] in turn.says and facts[1] not in turn.says
