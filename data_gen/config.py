@@ -50,8 +50,8 @@ class DataConfig(Record):
     `train` and `test` are numbers of dialogues, `shard` how many go into one file. `items` bounds
     how many items a shop sells, `invented` is the share of names with a made-up word,
     `recommendation` the share of scenario 2, `corpus` how many times the hand-written dialogues of
-    a split go in (of the writers' `voices` named, or of all), `righted` whether turns that their
-    merchant gets wrong go in once more, with the right answer (a dialogue of its own each),
+    a split go in (of the writers' `voices` named, or of all), `righted` whether each turn that the
+    merchant of these dialogues gets wrong goes in once more, with the right answer,
     `noise` the strength of the typing noise (0 none, 1 a slip in ten words), `genres` the split
     whose genres the shops are of: the dialogue's own, or one for both splits, which tells new
     phrases from new goods, `drills` the share of dialogues whose player cannot stop changing the

@@ -10,7 +10,7 @@ it like any model's answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,6 +108,11 @@ def _rows(path: Path, method: str, _changed_ns: int) -> tuple[dict[str, Any], ..
         for number, dialogue in enumerate(loaded.dialogues, start=1)
         for row in _dialogue_rows(path, loaded.voice, number, dialogue, method)
     )
+
+
+def is_righted(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a turn that the merchant got wrong, with its right answer."""
+    return "/" in row["id"]
 
 
 def voice_files(voices: Iterable[str]) -> list[Path] | None:

@@ -34,6 +34,7 @@ from training.data import (
     to_columns,
     tokenize,
 )
+from training.heap import keep_freed_memory
 from training.loading import load_tokenizer
 from training.memory import fitted
 from training.sft import build_trainer, largest_batch
@@ -64,6 +65,7 @@ def benchmark(
     max_length: int = 2048,
 ) -> Throughput:
     """Train `steps` batches by trainer and by bare loop, `rounds` times each, alternating."""
+    keep_freed_memory()
     base_model = resolve_base(base)
     tokenizer = load_tokenizer(base_model)
     every = tokenize(read_dialogues(dataset), tokenizer, max_length=max_length)

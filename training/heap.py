@@ -1,4 +1,4 @@
-"""How the C library hands out memory while a model trains on the CPU.
+"""How the C library hands out memory, from the start of a run to the end of its process.
 
 glibc maps each large tensor anew and gives it back to the kernel when it is freed, so that every
 page of it faults again in the next layer: half of a step went into the kernel (docs/training.md).

@@ -37,6 +37,7 @@ from training.clock import Clock
 from training.config import AnyConfig, RunSettings, TrainConfig, differing_keys, resolved_yaml
 from training.curves import write_curves
 from training.failures import explained
+from training.heap import keep_freed_memory
 from training.heldout import (
     best_evaluation,
     best_in_words,
@@ -93,6 +94,7 @@ def train(
     are unusable, when memory is too small, and when the loss is no longer a number (the last good
     checkpoint is kept).
     """
+    keep_freed_memory()
     method = METHODS[config.method]
     arguments = trainer_arguments(config)
     check_quantization(config)

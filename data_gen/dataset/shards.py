@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.config import MERCHANT, DataConfig
-from data_gen.corpus_io import corpus_rows, voice_files
+from data_gen.corpus_io import corpus_rows, is_righted, voice_files
 from data_gen.dataset.journal import Meter, journalled_rows, reported_rows
 from data_gen.language.phrasebook import SPLITS, Split
 from data_gen.sources import open_source
@@ -194,7 +194,7 @@ def _corpus(split: Split, config: DataConfig) -> tuple[dict[str, Any], ...]:
     """The hand-written dialogues of a split with the config's character."""
     if config.character == MERCHANT:
         rows = _shops(split, config.voices, config.method)
-        return rows if config.righted else tuple(row for row in rows if "/" not in row["id"])
+        return rows if config.righted else tuple(row for row in rows if not is_righted(row))
     from data_gen.sop.corpus import corpus_rows as talk_rows
 
     return tuple(talk_rows(split, config.character))

@@ -12,12 +12,13 @@ import re
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
+from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent, Evidence
 from haggle.trade.bidding import offered
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out
-from haggle.trade.evident import evident_goods, lost_goods
-from haggle.trade.fitting import ruled_out
+from haggle.trade.evident import evident_goods, item_id, lost_goods
+from haggle.trade.fitting import ruled_out, said_stems
 from haggle.trade.guard import Ruling, terms_of
 from haggle.trade.knowledge import puts_back
 from haggle.trade.ledger import Cart, speak_cart
@@ -81,6 +82,21 @@ def agrees(session: Session, line: str) -> bool:
         return False
     starts = (line[: match.end()] for match in _PAUSE.finditer(line))
     return any(_affirms(session, start, meant) for start in (line, *starts))
+
+
+def insists(session: Session, line: str, proposal: Proposal) -> bool:
+    """Whether a line says again what the last question was about, and means it: it shares a word
+    with the line before, names those goods or the model makes the same order of it, and it neither
+    asks nor refuses."""
+    meant = settled(session)
+    if meant is None or "?" in line or not session.exchanges:
+        return False
+    if _takes_back(session, line, meant) or _refuses(session, line, meant):
+        return False
+    wanted = meant.cart.keys() - session.cart.keys()
+    asked = {item_id(session.world, name) for name, _ in carried_out(session, proposal)}
+    words = said_stems(clean_utterance(line)) & said_stems(session.exchanges[-1].player)
+    return bool(wanted and words) and wanted <= asked | session.named(line)
 
 
 def _affirms(session: Session, words: str, meant: Resolved) -> bool:

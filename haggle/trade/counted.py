@@ -2,8 +2,7 @@
 
 A small model copies a number that was meant for something else: a bid, the stock, a number of an
 earlier turn. Where a line says nothing that a number of pieces could come from, it is one piece, or
-as many as the cart has. Where the line takes so many out, code counts. Goods that a line names with
-a number, and that the model passes over, come in.
+as many as the cart has. Where the line takes so many out, code counts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from haggle.language.english.cues import CUES
 from haggle.trade.bidding import offered
 from haggle.trade.edits import numbers_in_line
 from haggle.trade.fitting import name_stems, ruled_out
-from haggle.trade.knowledge import knowledge, whole_number
+from haggle.trade.knowledge import asks_about_goods, knowledge, whole_number
 from haggle.trade.session import Session
 from haggle.trade.wire import Quantity
 from haggle.trade.world import Item
@@ -30,6 +29,7 @@ _TAKES = re.compile(  # "take four out", "lose one", "put two of them back"
     r" (?:(?:out|off|away|back|just|only|another) )?(\d+|[a-z]+)\b"
 )
 _WORD = re.compile(r"[a-z]+")
+_DENIED = re.compile(r"\b(?:no|never|rather|already|later|about)\b|n['’]t\b|\b(?:give|offer) you\b")
 
 
 def counted(session: Session, line: str, asked: Lines) -> Lines:
@@ -54,24 +54,33 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
     found += [(world.by_id[i].item_name, cart[i] - out[i]) for i in missing]
-    found += [(name, number) for name, number in passed_over(session, line, asked) if number]
     return tuple(found)
 
 
-def passed_over(session: Session, line: str, asked: Lines) -> list[tuple[str, int | None]]:
-    """New goods that a line names beyond doubt and an order leaves out, with the number that the
-    line tells: "two pies, one bun". None of a line that asks."""
+def passed_over(session: Session, line: str, asked: Lines) -> Lines:
+    """New goods that a line names beyond doubt and an order leaves out, in the number that the line
+    tells, or one: "two pies, one bun". None of a line that asks."""
     world, reading = session.world, session.read(line)
-    if "?" in line:
-        return []
+    if "?" in line or asks_about_goods(line, reading):
+        return ()
     known = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     known |= session.cart.keys() | ruled_out(world, line)
     found: dict[str, int | None] = {}
     for mention in reading.mentions:
         sure = len(mention.candidates) == 1 and not mention.guessed and not mention.uncountable
-        if sure and mention.candidates[0].for_sale and mention.candidates[0].id not in known:
-            found[mention.candidates[0].name] = mention.quantity
-    return list(found.items())
+        thing = mention.candidates[0] if sure else None
+        if thing is None or not thing.for_sale or thing.id in known:
+            continue
+        if not _is_denied(reading.line[: mention.start]):
+            found[thing.name] = found.get(thing.name) or mention.quantity
+    return tuple((name, number or 1) for name, number in found.items())
+
+
+def _is_denied(before: str) -> bool:
+    """Whether the words of a clause before a name say that it is not wanted now."""
+    clause = _CLAUSE_END.split(before.casefold())[-1]
+    words = set(_WORD.findall(clause))
+    return bool(_DENIED.search(clause) or words & knowledge().ruling_out)
 
 
 def _is_told(session: Session, line: str, quantity: Quantity, held: int, stock: int) -> bool:

@@ -14,6 +14,7 @@ from haggle.trade.fitting import fits, name_stems, ruled_out, said_stems
 from haggle.trade.knowledge import (
     adds,
     adds_or_joins,
+    goes_back,
     orders,
     puts_back,
     refers,
@@ -41,13 +42,18 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
         found |= {i.item_id for i in map(world.find, session.shown) if i is not None}
     if orders(line) and "?" not in line:
         found |= {item.item_id for item in fits(world, line)}
-    found |= partly_named(session, line) | held_before(session)
+    found |= partly_named(session, line)
+    if goes_back(line):
+        found |= held_before(session)
     return frozenset(found) - ruled_out(world, line)
 
 
 def partly_named(session: Session, line: str) -> frozenset[str]:
-    """Ids of goods of whose names a line says a word: "two wax", "the blue one"."""
-    said = said_stems(clean_utterance(line))
+    """Ids of goods of whose names a line says a word that names no other: "two wax", "the blue
+    one"."""
+    goods = session.world.by_id
+    told = frozenset().union(*(name_stems(goods[i].item_name) for i in session.named(line)))
+    said = said_stems(clean_utterance(line)) - told
     return frozenset(i.item_id for i in session.world.inventory if said & name_stems(i.item_name))
 
 

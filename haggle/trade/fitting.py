@@ -41,7 +41,8 @@ INSTEAD = 4  # words of "instead of the blue one"
 MOST = 3  # goods that are shown so
 NEAR = 0.2  # nearness in meaning under which nothing is said to fit
 APART = 0.08  # how much less near than the best other goods may be
-WORDS = 0.1  # what a word in common is worth in nearness, two at the most
+WORDS = 0.1  # what a score by words is worth in nearness, as far as MOST_WORDS
+MOST_WORDS = 2.0
 
 _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
 _SENTENCE = re.compile(
@@ -49,7 +50,11 @@ _SENTENCE = re.compile(
     r"|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)",
     re.IGNORECASE,
 )
-_CLAUSE_END = re.compile(r"[.,;:!?()]|\b(?:but|keep)\b|(?<=\w)\s+(?=(?:add|drop|remove|scrap)\b)")
+_CLAUSE_END = re.compile(  # "add the train drop the crayons" are two; "don't drop the rope" is one
+    r"[.,;:!?()]|\b(?:but|keep)\b"
+    r"|(?<=\w)(?<!not)(?<!n['’]t)(?<!dont)(?<!never)(?<!say)(?<!said)\s+"
+    r"(?=(?:add|drop|remove|scrap)\b)"
+)
 _REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
     re.compile(
         r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
@@ -72,11 +77,11 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
         return resolved
     view = _known(world, session.in_view())
     choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
-    known = {*session.in_view(), *(world.by_id[i].item_name for i in session.cart)}
-    asks = "?" in line and not tells_a_need(line) and set(resolved.shown) <= known
-    about = session.shown and asks_about_goods(line, session.read(line))
-    if (asks or about) and not choosing:
-        return resolved  # about those in view
+    held = {*session.in_view(), *(world.by_id[i].item_name for i in session.cart)}
+    of_those = "?" in line and not tells_a_need(line) and set(resolved.shown) <= held
+    of_shown = session.shown and asks_about_goods(line, session.read(line))
+    if (of_those or of_shown) and not choosing:
+        return resolved  # a question about goods in cart or view
     items = likeliest(view, line) if choosing else suited(session, line)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
@@ -150,7 +155,7 @@ def suited(session: Session, line: str) -> list[Item]:
     if not near:
         return fits(world, line)
     found = {
-        item.item_id: nearness + WORDS * min(scores[item.item_id], 2.0)
+        item.item_id: nearness + WORDS * min(scores[item.item_id], MOST_WORDS)
         for item, nearness in zip(world.inventory, near, strict=True)
         if item.item_id in scores
     }

@@ -23,7 +23,14 @@ from haggle.trade.counted import counted, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import evident_lines, is_swap, item_id, left_out, lost_goods
 from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out, suited
-from haggle.trade.knowledge import asks_about_goods, asks_for_goods, haggles, orders
+from haggle.trade.knowledge import (
+    adds,
+    asks_about_goods,
+    asks_for_goods,
+    haggles,
+    orders,
+    tells_a_need,
+)
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
@@ -195,16 +202,18 @@ class Guard:
         words = consent.replaces() or consent.calls_off()
         if lost and (words or is_swap(session, self.utterance, lost, kept)):
             lost = []
-        over = [(name, 1) for name, _ in passed_over(session, self.utterance, asked)]
+        over = passed_over(session, self.utterance, asked)
         if len(kept) == len(asked) and not lost and not over:
             return ruling
-        if not kept and not session.cart and fits(session.world, self.utterance):
-            return self._nothing_wanted(ruling)
         names = {session.world.by_id[i].item_name: session.cart[i] for i in lost}
         cart = (*names.items(), *kept) or tuple(held(session).items())
-        whole = (*asked, *over)
-        if unsaid := self._unsaid(whole, kept):
-            return self._asked_goods(ruling, (*names.items(), *whole), cart, unsaid)
+        unsaid = self._unsaid((*asked, *over), kept)
+        wanted = kept or session.cart or not fits(session.world, self.utterance)
+        if unsaid and wanted and not session.pending:
+            reason = "passed_over" if over else "not_named"
+            return self._asked_goods(ruling, reason, (*names.items(), *asked, *over), cart, unsaid)
+        if len(kept) == len(asked) and not lost:
+            return ruling
         if not kept and not session.cart:
             return self._nothing_wanted(ruling)
         if (
@@ -226,26 +235,26 @@ class Guard:
         question = names and not orders(line) and asks_about_goods(line, session.read(line))
         return names if question else []
 
-    def _unsaid(self, asked: Lines, kept: Lines) -> Cart:
-        """The new goods that the model would put into an order though no word of the line is
-        evidence of them, or that the line names and the model passes over: few enough to ask
-        about; none that the line rules out."""
-        world, out = self.session.world, ruled_out(self.session.world, self.utterance)
-        new = [line for line in asked if line not in kept and not line[0].startswith(UNLISTED)]
-        new = [
-            line for line in new if item_id(world, line[0]) not in out | self.session.cart.keys()
-        ]
+    def _unsaid(self, whole: Lines, kept: Lines) -> Cart:
+        """New goods of an order to ask about: those the line gives no evidence of, and those it
+        names that the model left out. None that it rules out, and none of a line that orders
+        nothing. None at all where there are more than MOST_ASKED."""
+        world, line = self.session.world, self.utterance
+        wants = orders(line) or adds(line) or self.session.named(line, sure=False)
+        if "?" in line or tells_a_need(line) or not wants:
+            return {}
+        known = ruled_out(world, line) | self.session.cart.keys()
+        new = [told for told in whole if told not in kept and not told[0].startswith(UNLISTED)]
+        new = [told for told in new if item_id(world, told[0]) not in known]
         return resolve_cart(world, new)[0] if len(new) <= MOST_ASKED else {}
 
-    def _asked_goods(self, ruling: Ruling, whole: Lines, cart: Lines, unsaid: Cart) -> Ruling:
-        """An order without its goods that have no evidence, and the question whether they are
-        meant; the whole order where just that was asked and the line has no no in it."""
+    def _asked_goods(
+        self, ruling: Ruling, reason: str, whole: Lines, cart: Lines, unsaid: Cart
+    ) -> Ruling:
+        """An order without its unsaid goods, and the question whether these are meant."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
-        meant = replace(proposal, cart=whole, change=None)
-        before = session.pending and carried_out(session, session.pending)
-        if before and dict(before) == dict(carried_out(session, meant)):
-            return ruling if self.evidence.verdict != "refuses" else self._nothing_wanted(ruling)
+        sold = tuple(told for told in whole if not told[0].startswith(UNLISTED))
         goods = speak_cart(session.world, unsaid).replace("__", " ")
         if dict(cart) == held(session):
             action = _casual(proposal, session.procedure.fallback)
@@ -253,15 +262,18 @@ class Guard:
         else:
             action = replace(proposal, cart=cart, change=None)
             told = f"{lines().safe[proposal.state]} {lines().ask['also']}"
-        ruling = ruling.because("not_named", action, told.format(goods=goods))
-        return replace(ruling, withheld=Withheld("asked_goods"), pending=meant)
+        ruling = ruling.because(reason, action, told.format(goods=goods))
+        pending = replace(proposal, cart=sold, change=None)
+        return replace(ruling, withheld=Withheld("asked_goods"), pending=pending)
 
     def _nothing_wanted(self, ruling: Ruling) -> Ruling:
         """In place of an order of goods that nobody asked for: goods that fit the line, or a
         question."""
         proposal = ruling.action
         assert proposal is not None
-        if fitting := [item.item_name for item in suited(self.session, self.utterance)]:
+        session, line = self.session, self.utterance
+        found = suited(session, line) if tells_a_need(line) else fits(session.world, line)
+        if fitting := [item.item_name for item in found]:
             return self._shown(ruling, "not_named", fitting)
         fallback = _casual(proposal, self.session.procedure.fallback)
         if not self.session.pending:

@@ -18,7 +18,8 @@ from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.world import Item
 
-MOST = 2  # goods that are told of at once; answers that are told of one
+MOST = 2  # goods that are told of at once, and questions that are answered
+SHORT = 160  # characters of two answers to one question
 RECENT = 4  # turns in which nothing is told twice
 
 
@@ -74,19 +75,22 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         items = [item for item in items if answers(item, line, heard)]  # "And the grammar?"
     currency = session.world.currency
 
-    alone = talks and len(items) == len(asked) == 1  # then the next best is told as well
+    alone = talks and len(items) == len(asked) == 1
 
     def known(item: Item) -> str:
         said: list[str] = []
-        for part in asked * MOST if alone else asked[:MOST]:
-            text = told(
-                item,
-                part,
-                currency=currency,
-                heard=lambda text: heard(text) or text in " ".join(said),
-            )
+
+        def once(text: str) -> bool:
+            return heard(text) or text in " ".join(said)
+
+        for part in asked[:MOST]:
+            text = told(item, part, currency=currency, heard=once)
             if text and not any(text in other or other in text for other in said):
                 said.append(text)
+        if alone and said:
+            more = told(item, asked[0], currency=currency, heard=once)  # the next best
+            if more not in said[0] and len(said[0]) + len(more) < SHORT:
+                said.append(more)
         return " ".join(map(_ended, said))
 
     found = [(item, known(item)) for item in items]

@@ -69,6 +69,7 @@ class Knowledge(Record):
     ordering: list[str]
     adding: list[str]
     joining: list[str]
+    returning: list[str]
     staying: list[str]
     changing_all: list[str]
     kinds: dict[str, Words]
@@ -211,6 +212,11 @@ def adds(line: str) -> bool:
 def adds_or_joins(line: str) -> bool:
     """Whether a line may put something beside other things."""
     return bool(_says(line, (*knowledge().adding, *knowledge().joining)))
+
+
+def goes_back(line: str) -> bool:
+    """Whether a line has words for an earlier order: "as it was", "put it back"."""
+    return bool(_says(line, knowledge().returning))
 
 
 def stays(clause: str) -> bool:

@@ -58,12 +58,15 @@ class Trade:
         return session.codec.decode(text, session.procedure)
 
     def rule(self, session: Session, line: str, proposal: Proposal, level: Level) -> Ruling:
-        """Hold a proposal against the player's line and the ledger; a yes to the merchant's own
-        question is an answer to that."""
-        if level != "written" and session.pending and asking.agrees(session, line):
+        """Hold a proposal against the player's line and the ledger; who says yes to the
+        merchant's own question, or the same again, answers that."""
+        if level != "written" and session.pending and self._settles(session, line, proposal):
             proposal = replace(session.pending, last=session.last, say=proposal.say)
             level = "written"  # the player's own word, no guess
         return StateGuard(session, line, written=level == "written").rule(proposal)
+
+    def _settles(self, session: Session, line: str, proposal: Proposal) -> bool:
+        return asking.agrees(session, line) or asking.insists(session, line, proposal)
 
     def unsure(self, session: Session, line: str, proposal: Proposal) -> Ruling | None:
         """A question about an order that the model does not believe in itself; none where the line

@@ -91,8 +91,18 @@ def render(
     if system:
         parts.append(_turn(family, "user", system))
     if add_generation_prompt:
-        parts.append(f"{family.start}{family.assistant}{family.header}")
+        parts.append(_opening(family))
     return "".join(parts)
+
+
+def _opening(family: Family) -> str:
+    return f"{family.start}{family.assistant}{family.header}"
+
+
+def behind_system(family: Family) -> str:
+    """What `render` writes behind a system message that stands alone, and would write elsewhere
+    once a player has spoken."""
+    return _opening(family) if family.system_turn else family.end + family.gap + _opening(family)
 
 
 def _turn(family: Family, role: str, text: str) -> str:

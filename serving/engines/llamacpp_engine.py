@@ -29,7 +29,7 @@ from haggle.core.engine import Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.grammar.forced import DONE, after, forced, is_free
 from haggle.grammar.nodes import Node
-from haggle.weights.chat_template import FAMILIES, Family, family_of, render
+from haggle.weights.chat_template import FAMILIES, Family, behind_system, family_of
 from haggle.weights.gguf_file import check_gguf
 from haggle.weights.models import locate_base
 from serving.engines.common import (
@@ -129,22 +129,21 @@ class LlamaCppEngine:
         yield piece
 
     def warm(self, messages: Sequence[Message]) -> int:
-        """Evaluate a prompt's beginning (the system message) ahead of time, in the slot that the
-        conversation will have; returns its tokens, 0 where all slots are busy."""
-        if not self._slots.has_room:
-            return 0
+        """Evaluate a prompt's beginning (the system message) ahead of time, in one idle slot, for
+        who speaks first after it; returns its tokens, 0 where all slots are busy."""
         body, answer = self._body(GenerationRequest(tuple(messages), max_tokens=1)), Answer()
-        with self._slots.held(self._said(body, begun=True)) as slot:
-            self._ask(body | {"id_slot": slot}, answer)
+        beginning = self._said(body)
+        if self.family:
+            beginning = beginning.removesuffix(behind_system(self.family))
+        with self._slots.taken(beginning) as slot:
+            if slot is not None:
+                self._ask(body | {"id_slot": slot}, answer)
         return answer.prompt_tokens
 
-    def _said(self, body: dict[str, Any], *, begun: bool = False) -> str:
-        """A request as a text that the next one of its conversation begins with; without the
-        opening of an answer where the conversation has only `begun`."""
+    def _said(self, body: dict[str, Any]) -> str:
+        """A request as a text that the next one of its conversation begins with."""
         prompt = body.get("prompt", str(body.get("messages"))[:-1])
         text: str = prompt if isinstance(prompt, str) else prompt[-1]
-        if begun and self.family:
-            text = text.removesuffix(render((), family=self.family).removeprefix(self.family.bos))
         return f"{self.adapter}\n{text}"
 
     def close(self) -> None:

@@ -16,11 +16,6 @@ class Slots:
         self._free = list(range(count))  # the longest idle first
         self._changed = threading.Condition()
 
-    @property
-    def has_room(self) -> bool:
-        """Whether a slot is idle now."""
-        return bool(self._free)
-
     @contextmanager
     def held(self, prompt: str) -> Iterator[int]:
         """Hold a slot while an answer to `prompt` is made; waits where all are busy."""
@@ -28,8 +23,25 @@ class Slots:
             self._changed.wait_for(lambda: self._free)
             slot = self._best(prompt)
             self._free.remove(slot)
-        try:
+        with self._kept(slot, prompt):
             yield slot
+
+    @contextmanager
+    def taken(self, prompt: str) -> Iterator[int | None]:
+        """Hold the slot that was idle longest for a newcomer's `prompt`; None where all are
+        busy."""
+        with self._changed:
+            slot = self._free.pop(0) if self._free else None
+        if slot is None:
+            yield None
+            return
+        with self._kept(slot, prompt):
+            yield slot
+
+    @contextmanager
+    def _kept(self, slot: int, prompt: str) -> Iterator[None]:
+        try:
+            yield
         finally:
             with self._changed:
                 self._texts[slot] = prompt

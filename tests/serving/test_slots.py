@@ -45,3 +45,19 @@ def test_who_finds_all_slots_busy_waits_for_one():
         assert not got
     waiting.join(5)
     assert got == [0]
+
+
+def test_newcomers_to_a_shop_are_each_given_a_slot_of_their_own():
+    slots = Slots(2)
+    taken = []
+    for _ in range(2):
+        with slots.taken(SHOP) as slot:
+            taken.append(slot)
+    assert set(taken) == {0, 1}
+    assert use(slots, SHOP + "hi") != use(slots, SHOP + "ho")
+
+
+def test_a_newcomer_does_not_wait_where_all_slots_are_busy():
+    slots = Slots(1)
+    with slots.held("a"), slots.taken("b") as slot:
+        assert slot is None

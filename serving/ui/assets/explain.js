@@ -16,7 +16,7 @@ const GUARD = {
   below_nothing: "A bid below nothing became no bid.",
   transition: "This step may not come now. It was held back.",
   asked_order: "The model was unsure about the order, so it asked first.",
-  asked_goods: "Nothing in the line names these goods, so it asked first.",
+  asked_goods: "It was not clear whether these goods were meant, so it asked first.",
   asked_which: "The model was unsure which goods were meant, so it asked first.",
 };
 const WITHHELD = {

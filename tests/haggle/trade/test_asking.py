@@ -84,10 +84,11 @@ def test_who_agrees_or_says_the_same_again_gets_them(buyer: Any, answer: str) ->
     assert buyer.session.cart == {"axe": 2, "rope": 2} and not turn.withheld
 
 
-def test_who_says_no_does_not(buyer: Any) -> None:
+@pytest.mark.parametrize("answer", ["no", "no no, I meant something else", "nah not those"])
+def test_who_says_no_does_not(buyer: Any, answer: str) -> None:
     buyer.turn("OFFER_SELL", "", "two axes, and a pair of twisty things", cart=ROPES)
-    turn = buyer.turn("OFFER_SELL", "", "no", cart=ROPES)
-    assert buyer.session.cart == {"axe": 2} and turn.state != "OFFER_SELL"
+    turn = buyer.turn("OFFER_SELL", "", answer, cart=ROPES)
+    assert buyer.session.cart == {"axe": 2} and not turn.withheld
 
 
 def test_what_a_line_rules_out_is_not_asked_about(buyer: Any) -> None:
@@ -100,3 +101,26 @@ def test_a_new_customer_is_asked_what_is_meant(visit: Any) -> None:
     turn = found.turn("OFFER_SELL", "", "gimme the beauty with the handle", cart=[["Sharp Axe", 1]])
     assert (turn.state, turn.says) == ("CASUAL", "Do you mean 1 Sharp Axe?")
     assert found.turn("CASUAL", "", "that's the one").cart == {"axe": 1}
+
+
+@pytest.mark.parametrize(
+    "answer", ["no", "no, not that, the other beauty", "who are you?", "what does it cost?", "hmm"]
+)
+def test_only_a_yes_or_the_same_again_answers_the_question(visit: Any, answer: str) -> None:
+    found = visit(method="astp-stepwise")
+    found.turn("OFFER_SELL", "", "gimme the beauty with the handle", cart=[["Sharp Axe", 1]])
+    assert found.turn("OFFER_SELL", "", answer, cart=[["Sharp Axe", 1]]).cart == {}
+
+
+@pytest.mark.parametrize("line", ["hello", "lovely weather today", "how is business?"])
+def test_who_orders_nothing_is_not_asked_whether_goods_are_meant(visit: Any, line: str) -> None:
+    turn = visit(method="astp-stepwise").turn("OFFER_SELL", "", line, cart=[["Sharp Axe", 1]])
+    assert turn.cart == {} and not turn.withheld
+
+
+def test_what_is_asked_about_comes_beside_what_is_there(buyer: Any) -> None:
+    rope = [["Sturdy Rope (20m)", 2]]
+    line = "and a pair of those twisty things too"
+    assert buyer.turn("OFFER_SELL", "", line, cart=rope).withheld == "asked_goods"
+    turn = buyer.turn("OFFER_SELL", "", "the twisty things, I said", cart=rope)
+    assert turn.cart == {"axe": 1, "rope": 2}

@@ -65,6 +65,9 @@ def test_what_fits_a_description_is_found(station: World, line: str, ids: list[s
         ("Not the woolly one; I want the grey one", {"brown"}),
         ("instead of the whale I take the dice set", {"whale"}),
         ("lose a whale", set()),  # others may stay
+        ("please don't remove the whale", set()),
+        ("don't drop the whale", set()),
+        ("add the dice drop the whale", {"whale"}),
     ],
 )
 def test_what_a_line_rules_out(station: World, line: str, ids: set[str]) -> None:

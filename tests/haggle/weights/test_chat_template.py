@@ -8,7 +8,14 @@ import pytest
 
 from haggle.core.engine import Message
 from haggle.core.text import neutralise_markup
-from haggle.weights.chat_template import is_chatml, render, training_template
+from haggle.weights.chat_template import (
+    FAMILIES,
+    Family,
+    behind_system,
+    is_chatml,
+    render,
+    training_template,
+)
 
 DIALOGUE = [
     {"role": "system", "content": "You are Mara.\nFor sale:\nRope 15\nOil Lamp 40"},
@@ -165,3 +172,11 @@ def test_the_real_tokenizer_agrees_with_render_and_sees_no_typed_markup() -> Non
     texts = [*MARKUP, *(real.convert_ids_to_tokens(i) for i in special)]
     for text in texts:
         assert not set(real(neutralise_markup(text))["input_ids"]) & special, text
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.name)
+def test_what_stands_behind_a_lone_system_message_goes_when_a_player_speaks(family: Family) -> None:
+    alone = render([Message("system", "You sell.")], family=family)
+    spoken = render([Message("system", "You sell."), Message("user", "hi")], family=family)
+    assert spoken.startswith(alone.removesuffix(behind_system(family)))
+    assert not spoken.startswith(alone)
