@@ -8,7 +8,7 @@ checkpoint-0000200/weights.safetensors   what is trained, in float32
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,11 @@ def check_same(state: RunState, now: Identity, run: Path) -> None:
 
 def read_weights(checkpoint: Path) -> Tensors:
     """A checkpoint's weights. Raises HaggleError for a torn file."""
-    file = checkpoint / WEIGHTS
+    return read_file(checkpoint / WEIGHTS)
+
+
+def read_file(file: Path) -> Tensors:
+    """The weights of a safetensors file. Raises HaggleError for a torn one."""
     check_safetensors(file)
     try:
         tensors: Tensors = load_file(file)
@@ -121,11 +125,20 @@ def averaged(checkpoints: Sequence[Path]) -> Tensors:
 
     Raises HaggleError where they are not of one model: other names or shapes.
     """
+    return mean_of((checkpoint, read_weights(checkpoint)) for checkpoint in checkpoints)
+
+
+def mean_of(several: Iterable[tuple[Path, Tensors]]) -> Tensors:
+    """The mean of weights, each with the place it comes from, in float32.
+
+    Raises HaggleError where they are not of one model: other names or shapes.
+    """
     mean: Tensors = {}
-    for number, checkpoint in enumerate(checkpoints, start=1):
-        weights = read_weights(checkpoint)
+    begun = ""
+    for number, (place, weights) in enumerate(several, start=1):
         if number == 1:
             mean = {name: tensor.float().clone() for name, tensor in weights.items()}
+            begun = place.name
             continue
         for name in sorted(mean.keys() | weights.keys()):
             first, other = (
@@ -133,9 +146,9 @@ def averaged(checkpoints: Sequence[Path]) -> Tensors:
             )
             if first != other:
                 raise HaggleError(
-                    f"no average with {checkpoints[0].name}: {name} is {other}, not {first}",
-                    where=str(checkpoint),
-                    hint="average checkpoints of one run alone",
+                    f"no average with {begun}: {name} is {other}, not {first}",
+                    where=str(place),
+                    hint="average checkpoints of one run alone, or adapters of one rank",
                 )
         for name, tensor in mean.items():
             tensor += (weights[name].float() - tensor) / number

@@ -16,7 +16,7 @@ from haggle.trade.merchant import TRADE, written
 from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
 
-MOST_CARTS_SPOILT = 0.035
+MOST_CARTS_SPOILT = 0.04
 
 
 @pytest.mark.long
@@ -31,7 +31,9 @@ def test_the_rules_seldom_spoil_a_right_cart(monkeypatch: pytest.MonkeyPatch) ->
             guessed = dict(TRADE.apply(session, line, ruling, "state").cart)
         record = written(session, line, text)
         found["answers"] += 1
-        found["carts spoilt"] += guessed != record.cart
+        asked = ruling.withheld is not None and ruling.withheld.reason == "asked_goods"
+        found["goods asked about"] += asked
+        found["carts spoilt"] += guessed != record.cart and not asked
         return record
 
     monkeypatch.setattr(corpus_io, "written", held_against_the_rules)
