@@ -37,6 +37,7 @@ MEASURED = {
     "sop_varied",
     "stepwise",
     "stepwise_longer",
+    "talk",
     "stepwise_more",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers
