@@ -124,12 +124,11 @@ def test_a_warm_prefix_is_not_evaluated_again(engine, ask):
     assert engine.generate([request])[0].read_tokens < 200
 
 
-def test_who_opens_a_talk_leaves_the_others_their_prompts(engine):
+def test_who_opens_a_talk_leaves_the_other_its_prompt(engine):
     shop = Message("system", "You keep a shop of hats and of gloves. " * 30)
     told = (shop, Message("user", "I tell you of my whole long life. " * 20))
     engine.generate([GenerationRequest(told, max_tokens=1)])
-    for _ in range(3):
-        engine.warm([shop])
+    engine.warm([shop])
     more = (*told, Message("assistant", "Well."), Message("user", "and so on"))
     assert engine.generate([GenerationRequest(more, max_tokens=1)])[0].read_tokens < 50
 
