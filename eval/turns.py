@@ -39,14 +39,15 @@ def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
     """
     for row in iter_rows(path, split):
         answers = decisions(row["messages"])
-        texts = [message["content"] for message in row["messages"]]
+        messages = [{key: m[key] for key in ("role", "content")} for m in row["messages"]]
+        texts = [message["content"] for message in messages]
         opening = answers[0] - 1 if answers else 0  # the system message, where there is one
         for number, (at, turn) in enumerate(zip(answers, row["turns"], strict=True), start=1):
             yield {
                 "id": f"{row['id']}/{number}",
                 "messages": [
-                    *row["messages"][:opening],
-                    *row["messages"][answers[max(0, number - 1 - MAX_EXCHANGES)] - 1 : at],
+                    *messages[:opening],
+                    *messages[answers[max(0, number - 1 - MAX_EXCHANGES)] - 1 : at],
                 ],
                 "right": texts[at],
                 "player": turn["player"],

@@ -58,7 +58,7 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
         return _asked("which", proposal, session, lines().ask["which"].format(names=names))
     told = speak_cart(session.world, meant.cart).replace("__", " ")
     ruling = _asked("order", proposal, session, lines().ask["order"].format(cart=told))
-    return replace(ruling, pending=proposal)
+    return replace(ruling, pending=proposal, quoted=told)
 
 
 def settled(session: Session) -> Resolved | None:

@@ -46,7 +46,7 @@ Lines = tuple[tuple[str, Quantity], ...]
 class Ruling(domain.Ruling[Proposal]):
     """What may stand of a proposal."""
 
-    quoted: str = ""  # words of the player in that line
+    quoted: str = ""  # the part of that line that says what the player said, or may have meant
     withdraws: bool = False  # the player turned the review down
     pending: Proposal | None = None  # what a yes to the question of this turn carries out
     impossible: tuple[str, ...] = ()  # names of goods in numbers that nobody can buy
@@ -136,7 +136,7 @@ class Guard:
         if withheld.reason == "transition":
             return ruling
         told = Withheld(withheld.reason, withheld.words)
-        return replace(ruling, withheld=told, quoted=_quoted(withheld.words))
+        return replace(ruling, withheld=told, quoted=f"'{_quoted(withheld.words)}'")
 
     def _withheld(self) -> Evidence | None:
         """Why the sale may not close now; None when it may."""
@@ -264,7 +264,7 @@ class Guard:
             told = f"{lines().safe[proposal.state]} {lines().ask['also']}"
         ruling = ruling.because(reason, action, told.format(goods=goods))
         pending = replace(proposal, cart=sold, change=None)
-        return replace(ruling, withheld=Withheld("asked_goods"), pending=pending)
+        return replace(ruling, withheld=Withheld("asked_goods"), quoted=goods, pending=pending)
 
     def _nothing_wanted(self, ruling: Ruling) -> Ruling:
         """In place of an order of goods that nobody asked for: goods that fit the line, or a

@@ -146,7 +146,7 @@ class Trade:
         """The checks that a turn fails; words that are the player's own are not checked."""
         said = resolved.response
         if resolved.quoted:
-            own = said.npc_dialogue.replace(f"'{resolved.quoted}'", "")
+            own = said.npc_dialogue.replace(resolved.quoted, "")
             said = said.model_copy(update={"npc_dialogue": own})
         return checks.failures(
             session.world, session.procedure, session.last, said, resolved.extra_numbers

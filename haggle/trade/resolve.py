@@ -39,7 +39,7 @@ class Resolved:
     shown: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     interventions: tuple[str, ...] = ()
-    quoted: str = ""  # words of the player that the line repeats: no numbers of the merchant's
+    quoted: str = ""  # what the player said or may have meant: no numbers of the merchant's
 
     @property
     def extra_numbers(self) -> tuple[float, ...]:

@@ -58,8 +58,8 @@ def test_each_wrong_answer_makes_a_pair_that_training_takes(dataset, answered, t
     assert len(pairs) == len(wrong) == summary["splits"]["train"]["pairs"] > 10
     assert [pair.chosen for pair in pairs] == [record["right"] for record in wrong]
     assert {"state", "cart"} <= set(summary["splits"]["train"]["variants"])
-    turns = {turn["right"]: turn["messages"] for turn in turns_of(dataset, "train")}
-    assert all(pair.prompt == turns[pair.chosen] for pair in pairs)
+    turns = {(turn["right"], str(turn["messages"])) for turn in turns_of(dataset, "train")}
+    assert all((pair.chosen, str(pair.prompt)) in turns for pair in pairs)
 
 
 def test_where_only_the_cart_is_wrong_both_answers_say_the_same(dataset, answered, tmp_path):

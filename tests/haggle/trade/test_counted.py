@@ -79,6 +79,7 @@ def test_goods_that_the_model_passes_over_are_asked_about(
     customer = visit()
     turn = customer.turn("OFFER_SELL", "", line, cart=[["Sharp Axe", 2]])
     assert turn.cart == {"axe": 2} and turn.withheld == "asked_goods" and goods in turn.says
+    assert not turn.failed, "a number asked about is no number stated"
     assert len(customer.turn("CASUAL", "", "yes").cart) == 2
 
 
