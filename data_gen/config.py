@@ -32,6 +32,14 @@ class PlansConfig(Record):
     seed: int = 0
 
 
+class LabelledConfig(Record):
+    """Dialogues of people with their labels: a folder of PCA-D's dialogue files, split by task as
+    the PCA paper has it (31 to train, 5 aside, 17 to test)."""
+
+    dialogues: str
+    seed: int = 0
+
+
 class SopConfig(Record):
     """Dialogues made in the steps of the PCA paper (4.1), by code or by the model of `engine`.
 
@@ -64,8 +72,8 @@ class DataConfig(Record):
     `corpus` and `variety`, the share of its training dialogues whose task is told in another shape
     (`data_gen/sop/variety.py`). `all` are all tasks that Haggle brings: in `train` those of the
     split train, in `test` the held-out ones. With `sop` its dialogues are written scene by scene,
-    with `plans` rows are procedures to predict. With a `teacher` a
-    model answers, or rephrases, in place of the oracle; with a `player` a model shops.
+    with `plans` rows are procedures to predict, with `labelled` dialogues of people. With a
+    `teacher` a model answers, or rephrases, in place of the oracle; with a `player` a model shops.
     """
 
     train: Annotated[int, Field(ge=0, le=10_000_000)] = 1000
@@ -89,6 +97,7 @@ class DataConfig(Record):
     variety: Annotated[float, Field(ge=0, le=1)] = 0.0
     sop: SopConfig | None = None
     plans: PlansConfig | None = None
+    labelled: LabelledConfig | None = None
     teacher: TeacherConfig | None = None
     player: PlayerConfig | None = None
 

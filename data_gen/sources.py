@@ -72,7 +72,7 @@ class ScriptedSource:
 
 def open_source(config: DataConfig) -> Source:
     """The source a config names: scripted, or with a model as teacher or player."""
-    if config.plans is not None or config.character != MERCHANT:
+    if config.plans or config.labelled or config.character != MERCHANT:
         return _procedures(config)
     if config.scripted:
         return ScriptedSource(config)
@@ -87,6 +87,10 @@ def _procedures(config: DataConfig) -> Source:
         from data_gen.sop.plans import PlanSource
 
         return PlanSource(config)
+    if config.labelled is not None:
+        from data_gen.sop.labelled import LabelledSource
+
+        return LabelledSource(config.labelled)
     if config.sop is not None:
         from data_gen.sop.creation import WrittenSource
 

@@ -276,7 +276,8 @@ def _states(row: dict[str, Any]) -> Collection[str] | None:
         return load_procedure().states
     if "messages" not in row:
         return None
-    return re.findall(r"^(\w+): ", row["messages"][0]["content"], re.MULTILINE)
+    listed = row["messages"][0]["content"].partition("\nact:\n")[2].partition("\nYou know:")[0]
+    return [line.partition(": ")[0] for line in listed.splitlines()]
 
 
 def _check_version(version: object, where: str) -> None:

@@ -13,78 +13,23 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from data_gen.sop.labelled import Labelled, begun, taken
 from data_gen.sop.source import played
 from data_gen.sop.users import draw_user
 from eval.journal import answered, finish
 from eval.sop.published import published
-from haggle.core.agent import complete
-from haggle.core.config import Record
-from haggle.core.engine import Engine, Generation
+from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
 from haggle.core.json_text import DecodeError, read_object, text_of
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import Planner, keeps_procedure
 from haggle.rates import clustered_mean, clustered_rate, share
-from haggle.sop.definition import AGENT, START, USER, Definition
-from haggle.sop.domain import SOP, Action, Talk
-from haggle.sop.pca_d import PublicDialogue, Utterance, read_dialogue
+from haggle.sop.definition import AGENT
+from haggle.sop.domain import Action, Talk
 from haggle.sop.planning import SopProblem
 from haggle.sop.task import Task
 
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
-
-
-class Labelled(Record):
-    """A dialogue with its right answers; `opening` is what the agent did before the user spoke."""
-
-    id: str
-    task: Task
-    opening: list[Action] = []
-    turns: list[tuple[str, Action]]
-
-
-def read_labelled(folder: Path) -> list[Labelled]:
-    """The public dialogues of a directory. Raises HaggleError for a file that is none, and where
-    there is none with a turn."""
-    files = sorted(folder.glob("*.json"))
-    found = [labelled(path.stem, read_dialogue(path)) for path in files]
-    found = [one for one in found if one.turns]
-    if not found:
-        raise HaggleError("holds no dialogue (*.json)", where=str(folder), hint="check the path")
-    return found
-
-
-def labelled(name: str, dialogue: PublicDialogue) -> Labelled:
-    """A public dialogue in turns: what the user said, and the agent's answer to it."""
-    task = _playable(dialogue.definition, dialogue.utterances)
-    opening: list[Action] = []
-    turns: list[tuple[str, Action]] = []
-    said, heard = "", ""
-    for one in dialogue.utterances:
-        label = one.label.removeprefix(AGENT).removeprefix(USER)
-        if one.role == "User":
-            said, heard = (f"{said} {one.text}".strip(), label)
-            continue
-        action = Action(user=heard or task.user_state[-1], act=label, say=one.text)
-        if said:
-            turns.append((said, action))
-        elif not turns:
-            opening.append(action)
-        said, heard = "", ""
-    return Labelled(id=name, task=task, opening=opening, turns=turns)
-
-
-def _playable(definition: Definition, utterances: Sequence[Utterance]) -> Task:
-    """A definition as a task: a name stands for its words, and labels that it lacks are added."""
-
-    def all_names(names: Sequence[str], role: str, prefix: str) -> list[str]:
-        said = [one.label.removeprefix(prefix) for one in utterances if one.role == role]
-        return list(dict.fromkeys((*names, *said)))
-
-    actions = all_names(definition.agent_action, "Agent", AGENT)
-    states = all_names(definition.user_state, "User", USER)
-    data = definition.model_dump() | {"agent_action": actions, "user_state": states}
-    return Task.model_validate(data | {"lines": {name: name for name in actions}})
 
 
 def made(tasks: Sequence[Task], n: int, seed: int) -> list[Labelled]:
@@ -139,11 +84,7 @@ def run_labelled(
 
 def _planned(one: Labelled, planner: Planner[Talk], seed: int) -> dict[str, Any]:
     """The plan of every turn of a dialogue, each behind the true turns before it."""
-    talk = Talk(one.task)
-    for action in one.opening:
-        if action.act != START:
-            _take(talk, "", action)
-    talk.path = tuple(v for v in talk.path if v.startswith(AGENT))
+    talk = begun(one)
     turns = []
     for line, right in one.turns:
         plan = planner.plan(talk, line, seed)
@@ -156,14 +97,8 @@ def _planned(one: Labelled, planner: Planner[Talk], seed: int) -> dict[str, Any]
             "in_sop": AGENT + right.act in one.task.sop.vertex,
             "calls": plan.cost.calls, "tokens": tokens, "seconds": plan.cost.seconds,
         })  # fmt: skip
-        _take(talk, line, right)
+        taken(talk, line, right)
     return {"id": one.id, "task": one.task.task, "turns": turns}
-
-
-def _take(talk: Talk, line: str, action: Action) -> None:
-    """The true turn. What a talk cannot take (a second start) is left out."""
-    if action.act != START:
-        complete(SOP, talk, line, Generation(action.text()), "off")
 
 
 def _words(text: str) -> str:

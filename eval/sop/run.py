@@ -17,7 +17,7 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.rates import clustered_mean, harmonic_of_means, share
 from haggle.sop.definition import Definition
-from haggle.sop.folds import in_folds, load_definitions
+from haggle.sop.folds import in_folds, load_definitions, three_ways
 
 __all__ = ["in_folds", "load_definitions", "run_plans", "score"]
 
@@ -31,18 +31,17 @@ def run_plans(
     *,
     engine: Engine | None = None,
     constrained: bool = False,
-    folds: int = FOLDS,
+    folds: int | None = FOLDS,
     seed: int = 0,
     timeout_s: float = TIMEOUT_S,
     progress: bool = True,
 ) -> dict[str, Any]:
     """Predict every task's procedure by a planner that saw the other folds; writes `metrics.json`
-    and `predictions.jsonl` to `out`; resumes."""
+    and `predictions.jsonl` to `out`; resumes. Without `folds` the test tasks of the paper's split
+    are predicted, by a planner that saw those for training."""
     from rich.progress import track
 
-    if not 2 <= folds <= len(tasks):
-        raise HaggleError(f"{len(tasks)} tasks make no {folds} folds", where="--folds",
-                          hint=f"choose 2 to {len(tasks)}")  # fmt: skip
+    groups = _groups(list(tasks), folds, seed)
     texts = "".join(name + task.model_dump_json() for name, task in tasks.items())
     about = {
         "method": method, "engine": engine.name if engine else "", "folds": folds, "seed": seed,
@@ -51,23 +50,38 @@ def run_plans(
     identity = about | {"timeout_s": timeout_s, "tasks": sha256(texts.encode()).hexdigest()}
     planner = open_planner(method, engine, constrained)
     done = resume(out, identity)
-    groups = list(enumerate(in_folds(list(tasks), folds, seed)))
-    work = [(fold, name) for fold, names in groups for name in names if name not in done]
+    work = [
+        (fold, name) for fold, (_, test) in enumerate(groups) for name in test if name not in done
+    ]
     fitted = -1
     for fold, name in track(work, "tasks", disable=not progress or not work):
         if fold != fitted:
-            held = {*groups[fold][1]}
-            planner.fit([task for other, task in tasks.items() if other not in held])
+            planner.fit([tasks[other] for other in groups[fold][0]])
             fitted = fold
         plan = planner.plan(tasks[name])
         likeness = compare(plan.adjacency_list, tasks[name].sop.adjacency_list, timeout_s)
         record = {"id": name, "fold": fold} | likeness.model_dump() | {"plan": plan.model_dump()}
         done[name] = record
         keep(out, record)
-    records = [done[name] for name in tasks]
+    predicted = {name for _, test in groups for name in test}
+    records = [done[name] for name in tasks if name in predicted]
     metrics = score(records) | about
     finish(out, records, metrics)
     return metrics
+
+
+def _groups(
+    names: Sequence[str], folds: int | None, seed: int
+) -> list[tuple[list[str], list[str]]]:
+    """The tasks to learn from and those to predict, once for each fold."""
+    if folds is None:
+        train, _, test = three_ways(names, seed)
+        return [(train, test)]
+    if not 2 <= folds <= len(names):
+        raise HaggleError(f"{len(names)} tasks make no {folds} folds", where="--folds",
+                          hint=f"choose 2 to {len(names)}")  # fmt: skip
+    found = in_folds(names, folds, seed)
+    return [([name for name in names if name not in held], held) for held in found]
 
 
 def score(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -39,6 +39,10 @@ def planner(
         Path | None,
         typer.Option(help="Plan the turns of labelled dialogues instead: PCA-D's JSON files."),
     ] = None,
+    n: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of these, so many of the test tasks (17 of 53), not all."),
+    ] = None,
     made: Annotated[
         int | None,
         typer.Option(min=1, help="The same with so many made dialogues of each character."),
@@ -60,12 +64,14 @@ def planner(
     level, chosen = check_level(guard), check_planner(method)
     if (labelled or made) and (against or trials > 1):
         raise HaggleError("--against and --trials go with simulated users", where="eval planner")
+    if n and not labelled:
+        raise HaggleError("--n goes with --labelled", where="eval planner")
     with located("--character"):
         tasks = [load_task(name) for name in character or DEFAULT_CHARACTERS]
     with located("--settings"):
         file = named_config("plan", settings) if settings else None
     config = load_config(file, PlanConfig) if file else PlanConfig()
-    dialogues = _dialogues(labelled, made, tasks, seed)
+    dialogues = _dialogues(labelled, n, made, tasks, seed)
     loaded = open_engine(engine, gguf)
     playing = for_characters(loaded)
     try:
@@ -88,15 +94,19 @@ def planner(
     _print(metrics)
 
 
-def _dialogues(labelled: Path | None, made: int | None, tasks: Any, seed: int) -> Any:
+def _dialogues(
+    labelled: Path | None, n: int | None, made: int | None, tasks: Any, seed: int
+) -> Any:
     """The labelled dialogues, or None where users are to be talked to."""
     if labelled is None and made is None:
         return None
+    from data_gen.sop.labelled import held_out, read_labelled
     from eval.sop.labelled import made as make
-    from eval.sop.labelled import read_labelled
 
+    found = []
     with located("--labelled"):
-        found = read_labelled(labelled) if labelled is not None else []
+        if labelled is not None:
+            found = held_out(labelled, n, seed) if n else read_labelled(labelled)
     return found + (make(tasks, made, seed) if made is not None else [])
 
 

@@ -119,6 +119,9 @@ def sop(
     gguf: Gguf = None,
     constrained: Constrained = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    stated: Annotated[
+        bool, typer.Option("--stated", help="No folds: the paper's 17 test tasks of 53 alone.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Which folds.")] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -131,8 +134,8 @@ def sop(
         found = load_definitions(tasks)
     with opened(method, engine, gguf) as loaded:
         metrics = run_plans(
-            found, method, out, engine=loaded, constrained=constrained, folds=folds, seed=seed,
-            progress=not quiet,
+            found, method, out, engine=loaded, constrained=constrained, seed=seed,
+            folds=None if stated else folds, progress=not quiet,
         )  # fmt: skip
     print_table("SOP prediction", metrics)
 

@@ -20,6 +20,7 @@ from haggle.sop.evidence import read_evidence
 from haggle.sop.task import Task
 
 MAX_EXCHANGES = 12
+LONGEST_FACT = 300  # characters in the prompt; public tasks bring whole documents
 PROMPTS = Path(__file__).parent / "prompts"
 
 
@@ -269,9 +270,9 @@ def _system(task: Task) -> str:
     template = prompts(PROMPTS).get_template("compact.jinja")
     return template.render(
         profile=task.conversation_profile,
-        facts=list(task.conversation_profile.facts.values()),
+        facts=[fact[:LONGEST_FACT] for fact in task.conversation_profile.facts.values()],
         user_states=task.user_state,
         actions=[name for name in task.agent_action if name != START],
-        briefs={name: task.briefs.get(name, name) for name in names},
+        meaning={n: f"{n}: {task.briefs[n]}" if n in task.briefs else n for n in names},
         mandatory=task.mandatory,
     ).strip()

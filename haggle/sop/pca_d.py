@@ -134,4 +134,7 @@ def _name(name: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
+    """A value of a profile in words: ages are numbers there, and some values lists."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value) if isinstance(value, int | float) else value

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from typer.testing import CliRunner
 
 from eval.sop.knowledge import invented
-from eval.sop.labelled import bleu, made, read_labelled, run_labelled
+from eval.sop.labelled import bleu, made, run_labelled
 from eval.sop.published import load_published, published
 from eval.sop.talks import compared, run_talks, score
 from haggle.cli import app
@@ -123,44 +121,6 @@ def test_a_wrong_action_spoils_its_turn_and_its_dialogue(tmp_path):
     texts[0] = answer(dialogues[0].turns[0][1].user, "Calm", "Easy.")
     found = run_labelled(dialogues, "cot", ScriptedEngine(texts), tmp_path, progress=False)
     assert found["acc_t"]["passed"] == len(texts) - 1 and found["acc_d"]["passed"] == 1
-
-
-@pytest.fixture
-def public(tmp_path):
-    folder = tmp_path / "public"
-    folder.mkdir()
-    rows = [("Agent", "您好。", "问候"), ("User", "你好,哪位?", "问候"),
-            ("Agent", "请问是张三先生吗?", "代理.核实身份"), ("User", "是的。", "用户.是本人"),
-            ("Agent", "请激活信用卡。", "代理.介绍活动")]  # fmt: skip
-    data = {
-        "task": "激活", "domain": "金融", "user_profile": {"姓名": "张三"},
-        "conversation_profile": {"代理身份": "客服", "代理目标": "激活", "成功标记": ["代理.介绍活动"]},
-        "agent_action": ["开始", "核实身份", "介绍活动", "问候"],
-        "user_state": ["是本人", "问候"],
-        "sop": {"adjacency_list": {"代理.开始": ["代理.核实身份"], "代理.核实身份": ["用户.是本人"],
-                                   "用户.是本人": ["代理.介绍活动"], "代理.介绍活动": []}},
-        "dialogue": {"dialogues": [
-            {"role": role, "script_annotation": text, "action_annotation": label}
-            for role, text, label in rows]},
-    }  # fmt: skip
-    (folder / "one.json").write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    return folder
-
-
-def test_public_dialogues_are_read_in_turns(public, tmp_path):
-    (one,) = read_labelled(public)
-    assert [action.act for action in one.opening] == ["问候"]
-    assert [(line, a.user, a.act) for line, a in one.turns] == [
-        ("你好,哪位?", "问候", "核实身份"), ("是的。", "是本人", "介绍活动")]  # fmt: skip
-    texts = [answer(a.user, a.act, a.say) for _, a in one.turns]
-    found = run_labelled([one], "cot+sop", ScriptedEngine(texts), tmp_path / "o", progress=False)
-    assert found["acc_c"]["passed"] == 2 and found["acc_p"]["n"] == 0
-    assert found["bleu_4"] == pytest.approx(100), "Chinese is cut into characters"
-
-
-def test_no_dialogue_is_an_error(tmp_path):
-    with pytest.raises(HaggleError, match="holds no dialogue"):
-        read_labelled(tmp_path)
 
 
 def test_bleu_tells_near_from_far():

@@ -15,6 +15,7 @@ from haggle.core.codec import fits, matches
 from haggle.core.errors import HaggleError
 from haggle.core.json_text import to_json
 from haggle.core.storage import read_jsonl
+from haggle.sop.folds import three_ways
 from haggle.sop.task import TASKS, load_task
 from serving.engines.scripted import ScriptedEngine
 
@@ -166,6 +167,14 @@ def test_a_run_that_cannot_be_is_told(tmp_path, change, words):
     tasks = {name: load_task(name) for name in ("ferryman", "gatekeeper")}
     with pytest.raises(HaggleError, match=words):
         run_plans(tasks, **{"method": "order", "out": tmp_path, "folds": 2, **change})
+
+
+def test_the_stated_split_predicts_its_test_tasks_alone(tmp_path):
+    tasks = load_definitions(TASKS)
+    metrics = run_plans(tasks, "order", tmp_path, folds=None, progress=False)
+    _, _, test = three_ways(list(tasks), 0)
+    assert {row["id"] for row in read_jsonl(tmp_path / "predictions.jsonl")} == set(test)
+    assert metrics["n"] == len(test) < len(tasks) and metrics["folds"] is None
 
 
 def test_a_directory_without_tasks_is_told(tmp_path):
