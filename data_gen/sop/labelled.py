@@ -141,10 +141,15 @@ class LabelledSource:
 
     def rows(self, split: Split, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
         """One row a number; the tasks take turns."""
-        files = self.files[split]
         for index in indices:
-            path = files[index % len(files)]
-            yield _row(labelled(path.stem, read_dialogue(path)), index)
+            yield _row(self._dialogue(split, index), index)
+
+    def _dialogue(self, split: Split, index: int) -> Labelled:
+        """Dialogue number `index`, or the first behind it in which the agent answers."""
+        files = self.files[split]
+        path = files[index % len(files)]
+        one = labelled(path.stem, read_dialogue(path))
+        return one if one.turns else self._dialogue(split, index + 1)
 
     def report(self) -> dict[str, Any]:
         """Nothing is rejected."""

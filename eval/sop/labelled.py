@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,11 @@ def run_labelled(
     config: PlanConfig | None = None,
     constrained: bool = True,
     seed: int = 0,
+    batch: int = 1,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """Plan every turn of some dialogues; writes `metrics.json` and `predictions.jsonl`; resumes."""
+    """Plan every turn of some dialogues, `batch` of them side by side; writes `metrics.json` and
+    `predictions.jsonl`; resumes."""
     config = config or PlanConfig()
     planner = Planner(method, SopProblem(keeps_procedure(method)), engine, config, constrained)
     by_name = {one.id: one for one in dialogues}
@@ -71,11 +74,13 @@ def run_labelled(
     identity = about | {"dialogues": sha256(texts.encode()).hexdigest()}
 
     def play(group: list[str]) -> Iterator[dict[str, Any]]:
-        return (_planned(by_name[name], planner, seed) for name in group)
+        with ThreadPoolExecutor(len(group)) as pool:
+            yield from pool.map(lambda name: _planned(by_name[name], planner, seed), group)
 
     records, usage = answered(
-        out, identity, engine, list(by_name), play, what="dialogues", progress=progress
-    )
+        out, identity, engine, list(by_name), play, what="dialogues", batch=batch,
+        progress=progress,
+    )  # fmt: skip
     metrics = about | score(records)
     metrics["published"] = [row.model_dump() for row in published(method)]
     finish(out, records, metrics | ({"usage": usage} if usage else {}))

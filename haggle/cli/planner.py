@@ -47,6 +47,9 @@ def planner(
         int | None,
         typer.Option(min=1, help="The same with so many made dialogues of each character."),
     ] = None,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Labelled dialogues side by side; 1 for honest times.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Which users.")] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -87,7 +90,7 @@ def planner(
 
             metrics = run_labelled(
                 dialogues, chosen, playing, out, config=config, constrained=level != "off",
-                seed=seed, progress=not quiet,
+                seed=seed, batch=batch, progress=not quiet,
             )  # fmt: skip
     finally:
         loaded.close()
