@@ -74,7 +74,8 @@ def run_talks(
             made = dialogue(
                 person, by_name[task], agent, seed, trial=int(trial), told=lambda: _told(plans)
             )
-            yield made | {"id": name, "task": task} | _errors(by_name[task], made)
+            about = {"id": name, "task": task, "agent": _agent(by_name[task])}
+            yield made | about | _errors(by_name[task], made)
 
     records, usage = answered(
         out, identity, engine, names, play, what="dialogues", progress=progress
@@ -98,6 +99,12 @@ def _told(plans: Sequence[Plan]) -> dict[str, Any]:
     """What the last turn's plan took."""
     plan = plans[-1]
     return {"plan": asdict(plan.cost), "ended": plan.ended, "found": plan.found}
+
+
+def _agent(task: Task) -> str:
+    """Who the character is and what it wants, for who judges its talks."""
+    profile = task.conversation_profile
+    return f"{profile.agent_identity}. Its task: {profile.agent_goal}"
 
 
 def _errors(task: Task, made: Mapping[str, Any]) -> dict[str, Any]:

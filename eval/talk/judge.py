@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from data_gen.teachers.asking import Rejected, checked_ending, drive, until_accepted
-from data_gen.teachers.report import RoleTally
 from eval.journal import answered
+from eval.judging import MAX_TOKENS, judge_name, judged
 from eval.talk.conversation import Table
 from eval.talk.judgements import (
     LABELS,
@@ -23,15 +21,11 @@ from eval.talk.judgements import (
     what_happened,
 )
 from eval.talk.players import PROMPTS
-from haggle.core.codec import Field, Fields, Spoken, Value, fits
+from haggle.core.codec import Field, Fields, Spoken, Value
 from haggle.core.codec import Label as OneLabel
 from haggle.core.config import read_text
-from haggle.core.engine import Engine, Generation, GenerationRequest, Message
-from haggle.core.json_text import DecodeError, read_object
+from haggle.core.engine import Engine, GenerationRequest, Message
 from haggle.core.text import clean_utterance, prompts
-
-ATTEMPTS = 3
-MAX_TOKENS = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +42,6 @@ class JudgeAnswer:
                 Field("label", OneLabel(LABELS)),
             )
         )
-
-
-def judge_name(engine: Engine) -> str:
-    """A name for a model as a judge: what its engine calls it, fit for a folder."""
-    return re.sub(r"[^\w.@+-]+", "-", engine.model.rsplit("/", 1)[-1]).strip("-.")[:80] or "judge"
 
 
 def run_judge(
@@ -72,11 +61,8 @@ def run_judge(
 
     def ask(turns: list[str]) -> Iterator[dict[str, Any]]:
         requests = [judge_request(table, *_parts(turn)) for turn in turns]
-        asking = until_accepted("judge", requests, _read, ATTEMPTS, RoleTally())
-        (read,) = drive(
-            [asking], lambda asks: engine.generate([ask.request for ask in asks]), width=1
-        )
-        return (_record(name, turn, read.get(number)) for number, turn in enumerate(turns))
+        read = judged(engine, requests, JudgeAnswer())
+        return (_record(name, turn, found) for turn, found in zip(turns, read, strict=True))
 
     _, usage = answered(
         folder, identity, engine, turn_ids(table), ask, what="judgements", batch=batch,
@@ -113,18 +99,6 @@ def judge_request(table: Table, conversation: str, number: int) -> GenerationReq
         constraint=JudgeAnswer(),
         max_tokens=MAX_TOKENS,
     )
-
-
-def _read(_: int, answer: Generation) -> dict[str, Any]:
-    """A judge's answer. Raises Rejected where it is none."""
-    text = checked_ending(answer)
-    try:
-        data = read_object(text)
-    except DecodeError as error:
-        raise Rejected("format", str(error)) from None
-    if not fits(JudgeAnswer(), text):
-        raise Rejected("schema", "it did not have the fields and labels that were asked for")
-    return data
 
 
 def _record(judge: str, turn: str, read: dict[str, Any] | None) -> dict[str, Any]:

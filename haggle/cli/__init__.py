@@ -13,6 +13,7 @@ from haggle.cli.ablate import ablate
 from haggle.cli.bench import bench_app
 from haggle.cli.bundle import bundle
 from haggle.cli.character import character
+from haggle.cli.coherence import coherence
 from haggle.cli.compare import compare
 from haggle.cli.curves import curves
 from haggle.cli.export import card, export
@@ -73,6 +74,7 @@ eval_app.command()(turns)
 eval_app.command()(character)
 eval_app.command()(sop)
 eval_app.command(name="planner")(planner_command)
+eval_app.command()(coherence)
 eval_app.command()(compare)
 eval_app.command()(learning_curve)
 

@@ -27,6 +27,8 @@ RECIPES = sorted((CONFIGS / "train").glob("*.yaml"))
 MEASURED = {
     "ablation",
     "demo",
+    "pca_d_dialogues",
+    "pca_d_plans",
     "shipped",
     "shipped_dpo",
     "shipped_grpo",
