@@ -27,6 +27,7 @@ from haggle.trade.knowledge import (
     adds,
     asks_about_goods,
     asks_for_goods,
+    asks_for_price,
     haggles,
     orders,
     tells_a_need,
@@ -289,7 +290,8 @@ class Guard:
         if shelf is None or not names:
             return ruling
         shown = replace(_casual(proposal, shelf), show=tuple(names))
-        return ruling.because(reason, shown, lines().safe[shelf])
+        priced = asks_for_price(self.utterance)
+        return ruling.because(reason, shown, lines().prices if priced else lines().safe[shelf])
 
     def _cleared(self, ruling: Ruling) -> Ruling:
         """All goods put back."""
@@ -334,7 +336,8 @@ class Guard:
         ids = session.named(line) - ruled_out(world, line) - session.cart.keys()
         named = [world.by_id[i] for i in sorted(ids) if world.by_id[i].for_sale]
         told = asks_about_goods(line, session.read(line))  # is answered as it is
-        if told or not asks_for_goods(line, named=bool(named)):
+        asks = asks_for_goods(line, named=bool(named)) or (named and asks_for_price(line))
+        if told or not asks:
             return ruling
         return self._shown(
             ruling, "asked_for", [i.item_name for i in named or suited(session, line)]

@@ -9,11 +9,12 @@ from haggle.trade.knowledge import (
     answers,
     asks_about_goods,
     asks_for_a_deal,
+    asks_for_price,
     compares,
     questions,
     told,
 )
-from haggle.trade.ledger import Note
+from haggle.trade.ledger import Note, speak_prices
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.world import Item
@@ -33,6 +34,7 @@ def informed(
     """
     notes = knowledge_notes(session, line, resolved.proposal.state, resolved.shown)
     notes = [note for note in notes if admit or note.kind == "told"]
+    notes += price_notes(session, line, resolved) if show else []
     if not notes:
         return resolved
     if show and resolved.shown:
@@ -102,6 +104,19 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         for item, text in found
         if text or talks
     ]
+
+
+def price_notes(session: Session, line: str, resolved: Resolved) -> list[Note]:
+    """The prices that a line asks for, of goods that it names and that the answer, small talk or an
+    order, does not price."""
+    world, state = session.world, session.procedure.state(resolved.proposal.state)
+    if not (state.payload == "cart" or state.transparent):
+        return []
+    asked = [part for part in questions(line) if asks_for_price(part)]
+    ids = frozenset().union(*map(session.named, asked)) - ruled_out(world, line)
+    priced = {i for i, number in resolved.cart.items() if number == 1 and state.priced}
+    items = [world.by_id[i] for i in sorted(ids - priced) if world.by_id[i].for_sale]
+    return [Note("told", f"{speak_prices(world, items[:MOST])}.")] if items else []
 
 
 def _ended(text: str) -> str:

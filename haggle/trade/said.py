@@ -142,12 +142,12 @@ def _talk(session: Session, line: str) -> tuple[str, ...]:
 
 
 def _shown(notes: set[str], line: str, goods: int) -> tuple[str, ...]:
+    if asks_for_price(line):  # what is told besides follows
+        return ("SHOW_price",)
     if "told" in notes:
         return ("SHOW_told",)
     if "unknown" in notes:
         return ("SHOW_unknown",)
-    if asks_for_price(line):
-        return ("SHOW_price",)
     return tuple(f"SHOW_{name}" for name in SHOWN if goods > 1 or name not in SEVERAL)
 
 

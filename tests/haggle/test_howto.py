@@ -11,7 +11,17 @@ from typer.testing import CliRunner
 from haggle.cli import app
 from haggle.core.config import ROOT, named_config
 
-EVAL = {"character", "cases", "coherence", "compare", "learning-curve", "planner", "sop", "talk", "turns"}
+EVAL = {
+    "character",
+    "cases",
+    "coherence",
+    "compare",
+    "learning-curve",
+    "planner",
+    "sop",
+    "talk",
+    "turns",
+}
 TALK = {"form", "judge", "label", "report", "step"}
 HOWTO = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", HOWTO, re.MULTILINE | re.DOTALL)

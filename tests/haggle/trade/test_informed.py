@@ -142,3 +142,30 @@ def test_a_question_alone_hears_the_two_best_answers(visit, told):
     customer = visit(world=told.model_copy(update={"items": items}))
     turn = customer.turn("SHOW_ITEMS", "", "what is the sharp axe made of?", show=["Sharp Axe"])
     assert facts[0] in turn.says and facts[2] in turn.says and facts[1] not in turn.says
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("two axes please, and how much is the rope?", "Sturdy Rope (20m) for 7.5 gold."),
+        ("two axes please! what do the axes cost each?", "Sharp Axe for 130 gold."),
+        ("one axe. What's the price of a mana potion and a rope?", "Mana Potion for 60 gold and"),
+    ],
+)
+def test_a_price_asked_beside_an_order_is_told(visit, line, says):
+    number = 1 if line.startswith("one") else 2
+    turn = visit().turn("OFFER_SELL", "__CART__.", line, cart=[["Sharp Axe", number]])
+    assert turn.cart == {"axe": number} and says in turn.says and not turn.failed
+
+
+def test_a_price_asked_alone_is_shown_and_not_talked_past(visit):
+    turn = visit().turn("CASUAL", "Lovely day.", "what would the rope cost me")
+    assert (turn.state, turn.says) == ("SHOW_ITEMS", "I have Sturdy Rope (20m) for 7.5 gold.")
+
+
+@pytest.mark.parametrize(
+    "line", ["one axe please, how much is it?", "one axe please, what does the axe cost?"]
+)
+def test_a_price_that_the_order_has_is_not_told_twice(visit, line):
+    turn = visit().turn("OFFER_SELL", "__PRICE__ __CURRENCY__.", line, cart=[["Sharp Axe", 1]])
+    assert turn.says == "130 gold."
