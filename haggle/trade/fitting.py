@@ -207,6 +207,17 @@ def said_stems(text: str) -> frozenset[str]:
     return frozenset(stem for stem in _wanted(text)[0] if stem[0] != "#")
 
 
+def telling(words: str) -> frozenset[str]:
+    """The stems of words that tell goods apart, signs left out."""
+    return frozenset(stem for stem in _telling(_WORD.findall(words)) if stem[0] != "#")
+
+
+def has_word_of(world: World, name: str) -> bool:
+    """Whether anything for sale is called by a word of a name, or is said to be such a thing."""
+    words = telling(name)
+    return any(words & (_called(i.item_name) | _described(i)) for i in world.inventory)
+
+
 def name_stems(name: str) -> frozenset[str]:
     """The stems of the words of a name."""
     return frozenset(_root(word) for word in _WORD.findall(name.casefold()))

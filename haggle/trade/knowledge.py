@@ -65,6 +65,7 @@ class Knowledge(Record):
     dull: Words
     idle: Words
     ruling_out: Words
+    no_goods: Words
     needing: list[str]
     ordering: list[str]
     adding: list[str]

@@ -16,7 +16,7 @@ _MEASURE = re.compile(r"^(?:an? )?(?:pair|set|bottle|piece|bit|cup|box|bag)s? of
 
 
 NoteKind = Literal[
-    "capped", "not_sold", "sold_out", "impossible", "purse", "told", "unknown", "also"
+    "capped", "not_sold", "unheard_of", "sold_out", "impossible", "purse", "told", "unknown", "also"
 ]
 
 
@@ -30,13 +30,11 @@ class Deal:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something code changed in what was asked, to be said: capped at stock, not sold, sold out, in
-    a number that nobody can buy, more than the player's purse holds; or what is told of goods, or
-    that nothing is known of them."""
+    """Something code changed in what was asked, to be said: capped at stock, not sold, nothing by
+    that name, sold out, in a number that nobody can buy, more than the player's purse holds; or
+    what is told of goods, or that nothing is known of them."""
 
-    kind: Literal[
-        "capped", "not_sold", "sold_out", "impossible", "purse", "told", "unknown", "also"
-    ]
+    kind: NoteKind
     name: str
     left: int = 0
 

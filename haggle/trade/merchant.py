@@ -17,6 +17,7 @@ from haggle.trade.fitting import fitting, further, put_back
 from haggle.trade.guard import Guard as StateGuard
 from haggle.trade.guard import Ruling
 from haggle.trade.informed import informed
+from haggle.trade.missing import missed
 from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
@@ -90,6 +91,7 @@ class Trade:
             guessed = level != "written"
             if guessed and session.codec.speaks_after:
                 resolved = answered(session, line, fitting(session, line, resolved))
+                resolved = missed(session, line, resolved)
             resolved = informed(session, line, resolved, admit=guessed, show=guessed)
             resolved = further(session, line, resolved) if guessed else resolved
         told = tuple(reason for reason in ruling.reasons if reason != "inference")

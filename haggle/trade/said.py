@@ -121,7 +121,7 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
         return (state,)
     if session.cart and not resolved.cart:
         return ("OFFER_cleared",)
-    return _talk(session, line)
+    return ("CASUAL_unsold",) if "unheard_of" in notes else _talk(session, line)
 
 
 def _talk(session: Session, line: str) -> tuple[str, ...]:

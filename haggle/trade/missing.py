@@ -1,0 +1,66 @@
+"""Goods that a line asks for by a name that nothing here has: "do you sell any saffron?"
+
+A small model shows other goods without a word. What is said instead is no more than is known: that
+nothing is called so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from haggle.core.text import clean_utterance
+from haggle.trade.fitting import has_word_of, telling
+from haggle.trade.knowledge import knowledge
+from haggle.trade.ledger import Note
+from haggle.trade.resolve import Resolved, worded
+from haggle.trade.session import Session
+
+MOST = 3  # words of a name
+
+_CLAUSE = re.compile(r"[^.,;:!?()]+")
+_WORD = re.compile(r"[a-z][a-z'’-]*")
+_SELLS = r"(?:you|ya|ye|u|they) (?:also |even )?(?:sell|stock|carry)"
+_HAS = r"(?:you|ya|ye|u) (?:got|have)|have (?:you|ya|ye|u)(?: got)?|^(?:and |but )?got"
+_ASKED = (  # what is had may be no goods, so it is heard with goods on show alone
+    re.compile(rf"\b{_SELLS} (?:any |an? |some )?(?P<name>.+)"),
+    re.compile(rf"\b(?:{_HAS}) any (?P<name>.+)"),
+)
+
+
+def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
+    """The outcome that says so where the line asks for goods under a name that nothing here has."""
+    state = session.procedure.state(resolved.proposal.state)
+    if not (state.payload == "show" or resolved.proposal.state == session.procedure.fallback):
+        return resolved
+    name = asked_in_vain(session, line, talk=state.payload != "show")
+    if not name:
+        return resolved
+    notes = (*resolved.notes, Note("unheard_of", name))
+    return worded(session, replace(resolved, notes=notes), resolved.proposal.say)
+
+
+def asked_in_vain(session: Session, line: str, *, talk: bool = False) -> str:
+    """The name of goods that a line asks for and nothing here has; "" where there is none. With
+    `talk` the question must leave no doubt that it is for goods."""
+    for clause in _CLAUSE.findall(clean_utterance(line).casefold()):
+        for pattern in _ASKED[:1] if talk else _ASKED:
+            match = pattern.search(clause)
+            name = _name(match["name"]) if match else ""
+            if (
+                name
+                and not session.named(name, sure=False)
+                and not has_word_of(session.world, name)
+            ):
+                return name
+    return ""
+
+
+def _name(words: str) -> str:
+    """The words of a name at the beginning of these: as far as the first that says nothing."""
+    found: list[str] = []
+    for word in _WORD.findall(words):
+        if word in knowledge().dull or word in knowledge().no_goods or len(found) == MOST:
+            break
+        found.append(word)
+    return " ".join(found) if telling(" ".join(found)) else ""
