@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Lexicon(Record):
     gestures_against: list[str]
     leading: list[str]
     hanging: list[str]
+    halting: list[str]
     tags: list[str]
     speakers: list[str]
     joints: list[list[str]]
@@ -50,6 +51,9 @@ class _Either:
         return word in self.first or word in self.second
 
 
+_START = Token("", "stop", 0, 0)
+
+
 @dataclass(frozen=True)
 class Reader:
     """A lexicon with its grammar. `gestures` are words that may stand in an action, `mended` what
@@ -65,7 +69,18 @@ class Reader:
     def words(self, line: str, names: Collection[str] = ()) -> list[Token]:
         """The words of a line in canonical spelling; `names` need no mending."""
         found = tokens(line, self.lexicon.spellings, _Either(self.known, names))
-        return asides([self._mended(token, names) for token in found])
+        return asides(self._paused([self._mended(token, names) for token in found]))
+
+    def _paused(self, found: list[Token]) -> list[Token]:
+        """The tokens, where dots behind a sound of hesitation are a pause: `oh... yes`. Dots that
+        end a line stay what they are."""
+        last = max((at for at, token in enumerate(found) if token.kind == "word"), default=0)
+        return [
+            replace(token, kind="comma")
+            if token.text == "..." and at < last and before.text in self.lexicon.halting
+            else token
+            for at, (before, token) in enumerate(pairwise([_START, *found]))
+        ]
 
     def _mended(self, token: Token, names: Collection[str]) -> Token:
         if token.kind != "word" or token.text in self.known or token.text in names:

@@ -213,6 +213,15 @@ JARS = Terms(
         ("three blankets and a kettle for 145", False),
         ("right, three blankets and a kettle", True),
         ("three blankets and a kettle for 145, agreed", True),
+        # dots behind a sound of hesitation are a pause; others leave the line open
+        ("Oh... yes, then.", True),
+        ("Um... yes. Yes, please.", True),
+        ("oh... yes...", False),
+        ("oh... yeah right", False),
+        ("Hm... fine...", False),
+        ("well... maybe yes", False),
+        ("ah... yes, the good old days", False),
+        ("Um... yes but cheaper", False),
         # the player sells, or sends somebody away
         ("I'll take 145 crowns", False),
         ("buy my kettle, deal", False),
