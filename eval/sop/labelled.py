@@ -19,6 +19,7 @@ from data_gen.sop.source import played
 from data_gen.sop.users import draw_user
 from eval.journal import answered, finish
 from eval.sop.published import published
+from eval.together import Together
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
 from haggle.core.json_text import DecodeError, read_object, text_of
@@ -64,7 +65,8 @@ def run_labelled(
     """Plan every turn of some dialogues, `batch` of them side by side; writes `metrics.json` and
     `predictions.jsonl`; resumes."""
     config = config or PlanConfig()
-    planner = Planner(method, SopProblem(keeps_procedure(method)), engine, config, constrained)
+    together = Together(engine)
+    planner = Planner(method, SopProblem(keeps_procedure(method)), together, config, constrained)
     by_name = {one.id: one for one in dialogues}
     texts = "".join(one.model_dump_json() for one in dialogues)
     about = {
@@ -74,8 +76,12 @@ def run_labelled(
     identity = about | {"dialogues": sha256(texts.encode()).hexdigest()}
 
     def play(group: list[str]) -> Iterator[dict[str, Any]]:
+        def one(name: str) -> dict[str, Any]:
+            with together.taking_part():
+                return _planned(by_name[name], planner, seed)
+
         with ThreadPoolExecutor(len(group)) as pool:
-            yield from pool.map(lambda name: _planned(by_name[name], planner, seed), group)
+            yield from pool.map(one, group)
 
     records, usage = answered(
         out, identity, engine, list(by_name), play, what="dialogues", batch=batch,
