@@ -260,7 +260,7 @@ def test_no_more_is_agreed_to_than_there_is(line, terms, agrees):
     ("line", "verdict"),
     [
         ("no", "refuses"),
-        ("nope, sorry, thanks", "open"),
+        ("nope, sorry, thanks", "refuses"),
         ("no thank you", "refuses"),
         ("I'm not buying that", "refuses"),
         ("no problem", "affirms"),
