@@ -13,6 +13,7 @@ from typing import Any
 from eval.journal import finish, keep, resume
 from eval.sop.measures import TIMEOUT_S, compare
 from eval.sop.planners import open_planner
+from eval.sop.published import published
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.rates import clustered_mean, harmonic_of_means, share
@@ -66,6 +67,7 @@ def run_plans(
     predicted = {name for _, test in groups for name in test}
     records = [done[name] for name in tasks if name in predicted]
     metrics = score(records) | about
+    metrics["published"] = [row.model_dump() for row in published(method)]
     finish(out, records, metrics)
     return metrics
 

@@ -115,7 +115,7 @@ def _dialogues(
 
 def _print(metrics: dict[str, Any]) -> None:
     """Our figures, the differences to another run, and the paper's figures beside them."""
-    from haggle.cli.tables import print_rates, print_table
+    from haggle.cli.tables import print_published, print_rates, print_table
     from haggle.rates import points_text
 
     passes = metrics.get("pass", {})
@@ -125,17 +125,4 @@ def _print(metrics: dict[str, Any]) -> None:
         other = dict(metrics["against"])
         told = {k: points_text(v) if isinstance(v, dict) else v for k, v in other.items()}
         print_table("difference in points", told)
-    _print_published(metrics["published"])
-
-
-def _print_published(rows: list[dict[str, Any]]) -> None:
-    """The paper's rows for the same method, a table for each of its two."""
-    from rich.console import Console
-    from rich.table import Table
-
-    for columns in dict.fromkeys(tuple(row) for row in rows):
-        table = Table("model", *columns[2:], title="published, other data and models (percent)")
-        for row in rows:
-            if tuple(row) == columns:
-                table.add_row(row["model"], *(str(row[key]) for key in columns[2:]))
-        Console().print(table)
+    print_published(metrics["published"])

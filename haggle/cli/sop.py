@@ -127,7 +127,7 @@ def sop(
 ) -> None:
     """Predict the procedure of every task in a directory (PCA, Task 1); resumes."""
     from eval.sop.run import load_definitions, run_plans
-    from haggle.cli.tables import print_table
+    from haggle.cli.tables import print_published, print_table
     from haggle.core.config import located
 
     with located("--tasks"):
@@ -137,7 +137,8 @@ def sop(
             found, method, out, engine=loaded, constrained=constrained, seed=seed,
             folds=None if stated else folds, progress=not quiet,
         )  # fmt: skip
-    print_table("SOP prediction", metrics)
+    print_table("SOP prediction", {k: v for k, v in metrics.items() if k != "published"})
+    print_published(metrics["published"])
 
 
 @contextmanager

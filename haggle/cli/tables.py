@@ -43,6 +43,19 @@ def print_rates(title: str, metrics: dict[str, Any], others: tuple[str, ...]) ->
     print_table(title, rates | {key: metrics[key] for key in others if key in metrics})
 
 
+def print_published(rows: list[dict[str, Any]]) -> None:
+    """A paper's rows for a method, a table for each kind of them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    for columns in dict.fromkeys(tuple(row) for row in rows):
+        table = Table("model", *columns[2:], title="published, other data and models (percent)")
+        for row in rows:
+            if tuple(row) == columns:
+                table.add_row(row["model"], *(str(row[key]) for key in columns[2:]))
+        Console().print(table)
+
+
 def print_experiment(metrics: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table

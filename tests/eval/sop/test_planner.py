@@ -131,6 +131,9 @@ def test_bleu_tells_near_from_far():
 
 def test_the_published_tables_are_whole():
     tables = load_published()
+    assert len(tables.predicted) == 16 and published("order") == []
+    sft = [row.path_f1 for row in tables.predicted if row.method == "vertex"]
+    assert sft == [65.52, 77.0, 70.21, 73.56] and len(published("vertex")) == 4
     assert len(tables.automatic) == 28 and len(tables.human) == 8
     best = max(tables.automatic, key=lambda row: row.acc_t)
     assert (best.model, best.method, best.acc_t) == ("GPT-4o", "mcts+sop", 86.37)
