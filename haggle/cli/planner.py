@@ -109,7 +109,7 @@ def _dialogues(
     found = []
     with located("--labelled"):
         if labelled is not None:
-            found = held_out(labelled, n, seed) if n else read_labelled(labelled)
+            found = held_out(labelled, n) if n else read_labelled(labelled)
     return found + (make(tasks, made, seed) if made is not None else [])
 
 

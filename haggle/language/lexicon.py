@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,6 @@ class _Either:
         return word in self.first or word in self.second
 
 
-_START = Token("", "stop", 0, 0)
-
-
 @dataclass(frozen=True)
 class Reader:
     """A lexicon with its grammar. `gestures` are words that may stand in an action, `mended` what
@@ -72,15 +69,15 @@ class Reader:
         return asides(self._paused([self._mended(token, names) for token in found]))
 
     def _paused(self, found: list[Token]) -> list[Token]:
-        """The tokens, where dots behind a sound of hesitation are a pause: `oh... yes`. Dots that
-        end a line stay what they are."""
-        last = max((at for at, token in enumerate(found) if token.kind == "word"), default=0)
-        return [
-            replace(token, kind="comma")
-            if token.text == "..." and at < last and before.text in self.lexicon.halting
-            else token
-            for at, (before, token) in enumerate(pairwise([_START, *found]))
-        ]
+        """The tokens, where dots between a sound of hesitation and a bare yes are a pause: `oh...
+        yes`. Other dots stay what they are: `well... fine` is no plain word."""
+        lexicon, marked = self.lexicon, list(found)
+        for at in range(1, len(found) - 1):
+            before, token, behind = found[at - 1 : at + 2]
+            paused = before.text in lexicon.halting and behind.text in lexicon.sets["bare_yes"]
+            if token.text == "..." and paused:
+                marked[at] = replace(token, kind="comma")
+        return marked
 
     def _mended(self, token: Token, names: Collection[str]) -> Token:
         if token.kind != "word" or token.text in self.known or token.text in names:

@@ -213,8 +213,9 @@ def telling(words: str) -> frozenset[str]:
 
 
 def has_word_of(world: World, name: str) -> bool:
-    """Whether anything for sale is called by a word of a name, or is said to be such a thing."""
-    words = telling(name)
+    """Whether anything for sale is called by a word of a name, is said to be such a thing, or is of
+    its kind."""
+    words = frozenset(_telling(_WORD.findall(name)))
     return any(words & (_called(i.item_name) | _described(i)) for i in world.inventory)
 
 

@@ -18,7 +18,7 @@ from haggle.trade.session import Session
 
 MOST = 3  # words of a name
 
-_CLAUSE = re.compile(r"[^.,;:!?()]+")
+_CLAUSE = re.compile(r"[^.,;:!?()]+\??")
 _WORD = re.compile(r"[a-z][a-z'’-]*")
 _SELLS = r"(?:you|ya|ye|u|they) (?:also |even )?(?:sell|stock|carry)"
 _HAS = r"(?:you|ya|ye|u) (?:got|have)|have (?:you|ya|ye|u)(?: got)?|^(?:and |but )?got"
@@ -44,6 +44,8 @@ def asked_in_vain(session: Session, line: str, *, talk: bool = False) -> str:
     """The name of goods that a line asks for and nothing here has; "" where there is none. With
     `talk` the question must leave no doubt that it is for goods."""
     for clause in _CLAUSE.findall(clean_utterance(line).casefold()):
+        if not clause.endswith("?"):
+            continue
         for pattern in _ASKED[:1] if talk else _ASKED:
             match = pattern.search(clause)
             name = _name(match["name"]) if match else ""

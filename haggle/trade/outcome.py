@@ -85,7 +85,7 @@ def _note(note: Note) -> str:
     kinds = {
         "capped": f"only {note.left} {name} left",
         "not_sold": f"not sold here: {name}",
-        "unheard_of": f"not sold here: {name}",
+        "unheard_of": f"nothing here is called {name}",
         "sold_out": f"sold out: {name}",
         "impossible": f"no such number of {name}",
         "purse": "more than the player can pay",

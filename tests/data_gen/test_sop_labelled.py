@@ -83,7 +83,7 @@ def test_no_dialogue_is_an_error(tmp_path):
 def test_a_file_of_an_archive_that_was_cut_off_is_named(public, tmp_path):
     file = next(public.glob("*task3-dialogue_0.json"))
     file.write_bytes(file.read_bytes()[:500])
-    with pytest.raises(HaggleError, match="not JSON|not UTF-8") as told:
+    with pytest.raises(HaggleError, match=r"not JSON|not UTF-8") as told:
         read_labelled(public)
     assert file.name in str(told.value)
 
