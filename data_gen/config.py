@@ -128,6 +128,10 @@ def check(config: DataConfig) -> None:
     if config.sop is not None and config.character == MERCHANT:
         hint = "set character: all, or the name of a task"
         raise HaggleError("is for characters with a procedure", where="sop", hint=hint)
+    kinds = [name for name in ("plans", "labelled", "sop") if getattr(config, name) is not None]
+    if len(kinds) > 1:
+        hint = "leave one of them: each makes rows of its own kind"
+        raise HaggleError(f"{' and '.join(kinds)} do not go together", where=kinds[1], hint=hint)
     if config.train + config.test + config.corpus == 0:
         raise HaggleError("nothing to generate", hint="set train or test above 0 (or --n)")
     if config.voices and not config.corpus:

@@ -65,12 +65,11 @@ def answered(
     groups = [todo[i : i + batch] for i in range(0, len(todo), batch)]
     for group in track(groups, what, disable=not progress or not groups):
         try:
-            made = list(ask(group))
+            for record in ask(group):
+                keep(out, record)
+                done[record["id"]] = record
         finally:
             meter.keep()
-        for record in made:
-            keep(out, record)
-            done[record["id"]] = record
     return [done[name] for name in names], meter.read()
 
 

@@ -23,7 +23,8 @@ class _Ask:
 
 
 class Together:
-    """An engine for threads that each hold `taking_part`; it asks once all of them wait."""
+    """An engine for threads that each hold `taking_part`; it asks once all of them wait, or those
+    that have begun so far."""
 
     def __init__(self, engine: Engine) -> None:
         self.name, self.model = engine.name, engine.model
@@ -45,8 +46,8 @@ class Together:
                 self._changed.notify_all()
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """Answer these requests, in a batch with those of the others. What the engine raises, all
-        of that batch get."""
+        """Answer these requests, in a batch with those of the others. Where the engine raises, each
+        is asked again alone, so that nobody fails for another's request."""
         ask = _Ask(requests)
         with self._changed:
             self._waiting.append(ask)
@@ -63,15 +64,25 @@ class Together:
     def _answer_all(self) -> None:
         asks, self._waiting = self._waiting, []
         try:
-            answers = iter(self._engine.generate([r for ask in asks for r in ask.requests]))
+            self._answer(asks)
+        except Exception:
             for ask in asks:
-                ask.answers = [next(answers) for _ in ask.requests]
-        except Exception as error:
+                self._answer_alone(ask)
+        finally:
             for ask in asks:
-                ask.error = error
+                ask.done = True
+            self._changed.notify_all()
+
+    def _answer(self, asks: Sequence[_Ask]) -> None:
+        answers = iter(self._engine.generate([r for ask in asks for r in ask.requests]))
         for ask in asks:
-            ask.done = True
-        self._changed.notify_all()
+            ask.answers = [next(answers) for _ in ask.requests]
+
+    def _answer_alone(self, ask: _Ask) -> None:
+        try:
+            self._answer([ask])
+        except Exception as error:
+            ask.error = error
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """As the engine streams; no batch is waited for."""

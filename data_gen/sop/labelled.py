@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +126,12 @@ def _in_turns(by_task: dict[str, list[Path]], names: Sequence[str]) -> list[Path
     return [by_task[name][rank] for rank, name in sorted(ranked)]
 
 
-def held_out(folder: Path, n: int, seed: int = 0) -> list[Labelled]:
+def held_out(folder: Path, n: int) -> list[Labelled]:
     """`n` dialogues of the test tasks, or all where there are fewer; task by task, so that an
-    engine reads each task once."""
-    found = [labelled(path.stem, read_dialogue(path)) for path in split_files(folder, seed)["test"]]
-    found = [one for one in found if one.turns][:n]
+    engine reads each task once. The tasks are those that the recipes do not train on."""
+    test = split_files(folder, LabelledConfig.model_fields["seed"].default)["test"]
+    read = (labelled(path.stem, read_dialogue(path)) for path in test)
+    found = islice((one for one in read if one.turns), n)
     return sorted(found, key=lambda one: one.id)
 
 
@@ -142,14 +144,18 @@ class LabelledSource:
     def rows(self, split: Split, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
         """One row a number; the tasks take turns."""
         for index in indices:
-            yield _row(self._dialogue(split, index), index)
+            yield _row(self._dialogue(split, index), split, index)
 
     def _dialogue(self, split: Split, index: int) -> Labelled:
         """Dialogue number `index`, or the first behind it in which the agent answers."""
         files = self.files[split]
-        path = files[index % len(files)]
-        one = labelled(path.stem, read_dialogue(path))
-        return one if one.turns else self._dialogue(split, index + 1)
+        for number in range(len(files)):
+            path = files[(index + number) % len(files)]
+            one = labelled(path.stem, read_dialogue(path))
+            if one.turns:
+                return one
+        hint = "check the files' roles and order"
+        raise HaggleError(f"no dialogue of {split} answers its user", where="labelled", hint=hint)
 
     def report(self) -> dict[str, Any]:
         """Nothing is rejected."""
@@ -159,12 +165,13 @@ class LabelledSource:
         """Nothing to free."""
 
 
-def _row(one: Labelled, index: int) -> dict[str, Any]:
+def _row(one: Labelled, split: Split, index: int) -> dict[str, Any]:
     """A dialogue as it went. What the agent did before the user spoke answers no line, and is not
     learned."""
     talk = begun(one)
     turns = [turn for line, action in one.turns if (turn := taken(talk, line, action))]
-    row = to_row(talk, turns, id=one.id, seed=index, player="people", teacher="people")
+    name = f"{split}-{index}-{one.id}"
+    row = to_row(talk, turns, id=name, seed=index, player="people", teacher="people")
     answers = [message for message in row["messages"] if message["role"] == "assistant"]
     for message in answers[: len(answers) - len(turns)]:
         message["weight"] = 0

@@ -54,7 +54,7 @@ def judge_coherence(
 ) -> dict[str, Any]:
     """Have a model score every talk of a finished run of `haggle eval planner`; writes the figures
     and scores under `coherence/` there; resumes. A talk that it gives no readable score, three
-    times asked, is left out and counted (`unread`)."""
+    times asked, is left out and counted (`unscored`)."""
     talks = _talks(run)
     name = judge_name(engine)
     identity = {
@@ -73,12 +73,13 @@ def judge_coherence(
     records, usage = answered(
         out, identity, engine, list(talks), ask, what="talks", batch=batch, progress=progress
     )
-    return _finished(out, name, records, {"usage": usage} if usage else {})
+    return _finished(out, name, records, len(talks), {"usage": usage} if usage else {})
 
 
 def import_coherence(run: Path, file: Path) -> dict[str, Any]:
     """Take over people's scores of a run's talks, JSON Lines of `id` and `coherence`; several
-    scores of a talk are averaged. All are taken, or none."""
+    scores of a talk are averaged, talks without one are counted (`unscored`). All are taken, or
+    none."""
     talks = _talks(run)
     scores: dict[str, list[Score]] = {}
     for number, data in numbered_jsonl(file):
@@ -97,17 +98,22 @@ def import_coherence(run: Path, file: Path) -> dict[str, Any]:
         }
         for name, found in scores.items()
     ]
-    return _finished(run / FOLDER / PEOPLE, PEOPLE, records, {})
+    return _finished(run / FOLDER / PEOPLE, PEOPLE, records, len(talks), {})
 
 
 def _finished(
-    out: Path, judge: str, records: list[dict[str, Any]], more: Mapping[str, Any]
+    out: Path, judge: str, records: list[dict[str, Any]], talks: int, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    scores = [record["coherence"] for record in records if record["coherence"] is not None]
+    """The mean over talks, with an interval over users: talks with the same user are alike."""
+    users: dict[str, list[float]] = {}
+    for record in records:
+        if record["coherence"] is not None:
+            user, _, _trial = record["id"].rpartition("/")
+            users.setdefault(user, []).append(record["coherence"])
     metrics = {
         "judge": judge,
-        "coherence": clustered_mean([[score] for score in scores]),
-        "unread": len(records) - len(scores),
+        "coherence": clustered_mean(users.values()),
+        "unscored": talks - sum(map(len, users.values())),
         **more,
     }
     out.mkdir(parents=True, exist_ok=True)
@@ -120,7 +126,9 @@ def _talks(run: Path) -> dict[str, Mapping[str, Any]]:
     path = run / PREDICTIONS
     found = list(read_jsonl(path)) if path.is_file() and (run / METRICS).is_file() else []
     if not found or not all("agent" in talk for talk in found):
-        hint = "name the --out of a finished `haggle eval planner` with simulated users"
+        hint = (
+            "name the --out of a finished `haggle eval planner` with simulated users, made by this "
+        )
         raise HaggleError("holds no talks", where=str(run), hint=hint)
     return {talk["id"]: talk for talk in found}
 

@@ -41,4 +41,4 @@ def coherence(
             metrics = judge_coherence(out, loaded, batch=batch, progress=not quiet)
         finally:
             loaded.close()
-    print_rates("coherence", metrics, ("judge", "unread"))
+    print_rates("coherence", metrics, ("judge", "unscored"))

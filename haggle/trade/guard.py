@@ -27,7 +27,7 @@ from haggle.trade.knowledge import (
     adds,
     asks_about_goods,
     asks_for_goods,
-    asks_for_price,
+    asks_what_it_costs,
     haggles,
     orders,
     tells_a_need,
@@ -290,7 +290,7 @@ class Guard:
         if shelf is None or not names:
             return ruling
         shown = replace(_casual(proposal, shelf), show=tuple(names))
-        priced = asks_for_price(self.utterance)
+        priced = asks_what_it_costs(self.utterance)
         return ruling.because(reason, shown, lines().prices if priced else lines().safe[shelf])
 
     def _cleared(self, ruling: Ruling) -> Ruling:
@@ -336,7 +336,7 @@ class Guard:
         ids = session.named(line) - ruled_out(world, line) - session.cart.keys()
         named = [world.by_id[i] for i in sorted(ids) if world.by_id[i].for_sale]
         told = asks_about_goods(line, session.read(line))  # is answered as it is
-        asks = asks_for_goods(line, named=bool(named)) or (named and asks_for_price(line))
+        asks = asks_for_goods(line, named=bool(named)) or (named and asks_what_it_costs(line))
         if told or not asks:
             return ruling
         return self._shown(

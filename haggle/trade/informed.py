@@ -9,7 +9,7 @@ from haggle.trade.knowledge import (
     answers,
     asks_about_goods,
     asks_for_a_deal,
-    asks_for_price,
+    asks_what_it_costs,
     compares,
     questions,
     told,
@@ -112,7 +112,7 @@ def price_notes(session: Session, line: str, resolved: Resolved) -> list[Note]:
     world, state = session.world, session.procedure.state(resolved.proposal.state)
     if not (state.payload == "cart" or state.transparent):
         return []
-    asked = [part for part in questions(line) if asks_for_price(part)]
+    asked = [part for part in questions(line) if asks_what_it_costs(part)]
     ids = frozenset().union(*map(session.named, asked)) - ruled_out(world, line)
     priced = {i for i, number in resolved.cart.items() if number == 1 and state.priced}
     items = [world.by_id[i] for i in sorted(ids - priced) if world.by_id[i].for_sale]

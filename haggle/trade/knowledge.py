@@ -185,6 +185,11 @@ def asks_for_price(line: str) -> bool:
     return bool(_says(line, knowledge().prices)) and not _says(line, knowledge().measures)
 
 
+def asks_what_it_costs(part: str) -> bool:
+    """Whether a sentence asks for a price, not only has a word of prices: "to lower me down"."""
+    return asks_for_price(part) and ("?" in part or bool(_says(part, knowledge().asking)))
+
+
 def asks_for_goods(line: str, *, named: bool) -> bool:
     """Whether a line asks what there is or tells a need; with `named` goods any question does."""
     return (named and "?" in line) or tells_a_need(line)

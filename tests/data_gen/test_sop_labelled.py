@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from data_gen.config import DataConfig
+from data_gen.config import DataConfig, LabelledConfig
 from data_gen.generate import generate
-from data_gen.sop.labelled import held_out, read_labelled, split_files
+from data_gen.sop.labelled import LabelledSource, held_out, read_labelled, split_files
 from eval.sop.labelled import run_labelled
 from haggle.cli import app
 from haggle.core.errors import HaggleError
@@ -105,9 +105,10 @@ def test_rows_to_train_on_have_the_true_turns_and_short_knowledge(public, tmp_pa
     config = DataConfig(train=20, test=2, labelled={"dialogues": str(public)})
     generate(config, tmp_path / "data", progress=False)
     rows = list(iter_rows(tmp_path / "data", "train"))
-    assert len(rows) == 20 and {row["id"].partition("-dialogue")[0] for row in rows} == names(
-        split_files(public, 0)["train"]
-    )
+    assert len(rows) == 20 and {
+        row["id"].split("-", 2)[2].partition("-dialogue")[0] for row in rows
+    } == names(split_files(public, 0)["train"])
+    assert len({row["id"] for row in rows}) == 20, "a dialogue that comes again is another row"
     row = rows[0]
     opening, first, second = (m for m in row["messages"] if m["role"] == "assistant")
     assert opening["weight"] == 0, "what the agent did before the user spoke is not learned"
@@ -115,6 +116,22 @@ def test_rows_to_train_on_have_the_true_turns_and_short_knowledge(public, tmp_pa
     assert json.loads(second["content"])["user"] == "是本人"
     assert [turn["state"] for turn in row["turns"]] == ["核实身份", "介绍活动"]
     assert 0 < row["messages"][0]["content"].count("年费") < 200
+
+
+def test_a_split_in_which_nobody_is_answered_is_told(public):
+    for path in public.glob("*.json"):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        data["dialogue"]["dialogues"] = data["dialogue"]["dialogues"][:2]
+        path.write_text(json.dumps(data), encoding="utf-8")
+    source = LabelledSource(LabelledConfig(dialogues=str(public)))
+    with pytest.raises(HaggleError, match="no dialogue of train answers"):
+        next(source.rows("train", [0]))
+
+
+def test_two_kinds_of_rows_are_refused(public, tmp_path):
+    kinds = {"labelled": {"dialogues": str(public)}, "plans": {"tasks": str(public)}}
+    with pytest.raises(HaggleError, match="plans and labelled do not go together"):
+        generate(DataConfig(train=1, test=0, **kinds), tmp_path, progress=False)
 
 
 def test_too_few_tasks_to_hold_some_out_are_told(tmp_path):

@@ -59,7 +59,7 @@ def test_an_answer_that_is_none_is_asked_again_and_then_left_out(run):
     engine = ScriptedEngine(answers)
     engine.model = "another-judge"
     found = judge_coherence(run, engine, batch=1, progress=False)
-    assert found["coherence"]["value"] == 0 and found["unread"] == 1
+    assert found["coherence"]["value"] == 0 and found["unscored"] == 1
     assert len(engine.requests) == 6
 
 
@@ -71,6 +71,8 @@ def test_people_score_by_file(run, tmp_path):
     assert import_coherence(run, file)["coherence"]["value"] == 0.375
     told = RUN.invoke(app, ["eval", "coherence", "--out", str(run), "--scores", str(file)])
     assert told.exit_code == 0 and "37.5%" in told.output
+    file.write_text(json.dumps(rows[0]), encoding="utf-8")
+    assert import_coherence(run, file)["unscored"] == 1
 
 
 @pytest.mark.parametrize(

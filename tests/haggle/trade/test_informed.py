@@ -169,3 +169,14 @@ def test_a_price_asked_alone_is_shown_and_not_talked_past(visit):
 def test_a_price_that_the_order_has_is_not_told_twice(visit, line):
     turn = visit().turn("OFFER_SELL", "__PRICE__ __CURRENCY__.", line, cart=[["Sharp Axe", 1]])
     assert turn.says == "130 gold."
+
+
+@pytest.mark.parametrize(
+    "line", ["two axes and a rope to lower me down", "one axe, my rope cost me a finger"]
+)
+def test_a_word_of_prices_that_asks_nothing_tells_no_price(visit, line):
+    turn = visit().turn("OFFER_SELL", "__CART__.", line, cart=[["Sharp Axe", 2]])
+    assert "for 7.5 gold" not in turn.says
+    assert (
+        visit().turn("CASUAL", "Well.", "I would lower the rope into the shaft").state == "CASUAL"
+    )
