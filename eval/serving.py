@@ -12,12 +12,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from data_gen.play import Play, start_play
 from data_gen.worlds import sample_shop, shop_of
-from haggle.core.engine import Engine, Generation, GenerationRequest
+from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
@@ -46,24 +46,28 @@ class Timed:
     prompt_tokens: int
     read_tokens: int
     made_tokens: int
+    prompt: tuple[Message, ...] = ()
 
 
 class Watched:
-    """An engine whose answers are kept until they are asked for; for one thread."""
+    """An engine whose requests and answers are kept until they are asked for; for one thread."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.name, self.model = engine.name, engine.model
+        self.requests: list[GenerationRequest] = []
         self.answers: list[Generation] = []
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """As the engine does."""
+        self.requests += requests
         answers = self.engine.generate(requests)
         self.answers += answers
         return answers
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """As the engine does."""
+        self.requests.append(request)
         for piece in self.engine.stream(request):
             if isinstance(piece, Generation):
                 self.answers.append(piece)
@@ -94,6 +98,7 @@ def timed_turn(
         prompt_tokens=answers[0].prompt_tokens,
         read_tokens=sum(answer.read_tokens for answer in answers),
         made_tokens=sum(answer.completion_tokens for answer in answers),
+        prompt=watched.requests[0].messages,
     ), turn
 
 
@@ -144,17 +149,30 @@ def _bare(engine: Engine, session: Session, line: str, tokens: int) -> float:
 def players_at_once(
     engine: Engine, method: str, world: str, players: Sequence[int], turns: int, tell: Tell
 ) -> list[dict[str, Any]]:
-    """Scripted players that each speak as soon as they are answered, for each number of them."""
+    """Scripted players that each speak as soon as they are answered, for each number of them.
+
+    Each number plays the same talks, as many as the most players. `raw_turns_per_s` is the engine
+    alone, as many at once: the same prompts and as many tokens, without Haggle and any grammar.
+    """
     rows = []
     for count in players:
-        plays = [_play(world, method, seed) for seed in range(count)]
+        plays = [_play(world, method, seed) for seed in range(max(players))]
         for play in plays:  # the first line of each, so that its prompt's beginning is there
             _speak(engine, play)
-        start = time.perf_counter()
         with ThreadPoolExecutor(count) as pool:
-            timed = [t for ts in pool.map(lambda p: _talk(engine, p, turns), plays) for t in ts]
-        elapsed = time.perf_counter() - start
-        rows.append({"players": count, "turns_per_s": len(timed) / elapsed} | summary(timed))
+            start = time.perf_counter()
+            talks = list(pool.map(lambda play: _talk(engine, play, turns), plays))
+            elapsed = time.perf_counter() - start
+            start = time.perf_counter()
+            made = sum(pool.map(lambda talk: _bare_talk(engine, talk), talks))
+            bare = time.perf_counter() - start
+        timed = [turn for talk in talks for turn in talk]
+        share = made / max(sum(turn.made_tokens for turn in timed), 1)
+        rows.append(
+            {"players": count, "turns_per_s": len(timed) / elapsed}
+            | {"raw_turns_per_s": len(timed) * share / bare}
+            | summary(timed)
+        )
         tell(f"{count} players: {len(timed)} turns")
     return rows
 
@@ -219,6 +237,12 @@ def _talk(engine: Engine, play: Play, turns: int) -> list[Timed]:
     return [timed for timed in spoken if timed is not None]
 
 
+def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> int:
+    """Make as many tokens behind each prompt as its turn took, one after another; their number."""
+    asked = (GenerationRequest(turn.prompt, max_tokens=max(turn.made_tokens, 1)) for turn in talk)
+    return sum(engine.generate([request])[0].completion_tokens for request in asked)
+
+
 def size_and_length(
     engine: Engine, method: str, sizes: Sequence[int], length: int, tell: Tell
 ) -> list[dict[str, Any]]:
@@ -261,7 +285,7 @@ def summary(timed: Sequence[Timed]) -> dict[str, Any]:
     if not seconds:
         raise HaggleError("no turn was timed", hint="ask for more turns")
     medians = {
-        name: statistics.median(asdict(t)[name] for t in timed)
+        name: statistics.median(getattr(t, name) for t in timed)
         for name in ("first_word", "prompt_tokens", "read_tokens", "made_tokens")
     }
     return (

@@ -12,7 +12,7 @@ import typer
 from haggle.cli.options import Engine, Gguf, Model, Quiet
 
 COLUMNS = {
-    "players": ("players", "turns_per_s", "p50_s", "p95_s", "p99_s", "longest_s", "first_word"),
+    "players": ("players", "turns_per_s", "raw_turns_per_s", "p50_s", "p95_s", "longest_s"),
     "size": ("items", "turn", "turns", "prompt_tokens", "read_tokens", "seconds"),
 }
 
@@ -43,7 +43,7 @@ def serve(
         typer.Option(help="guard, players, size, adapters; all but adapters, if not given."),
     ] = None,
     players: Annotated[str, typer.Option(help="How many players at once.")] = "1,16",
-    turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each player).")] = 12,
+    turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each talk).")] = 12,
     sizes: Annotated[str, typer.Option(help="Items of the shops.")] = "5,20,40",
     length: Annotated[int, typer.Option(min=1, help="Turns of each shop's dialogue.")] = 30,
     world: Annotated[str, typer.Option(help="A world, name or file.")] = "frontier_shop",

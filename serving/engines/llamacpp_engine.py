@@ -44,7 +44,7 @@ from serving.engines.config import EngineConfig
 from serving.engines.forcing import next_open
 from serving.engines.gguf import gguf_number, gguf_text, has_text, lora_file, mapped, vocabulary
 from serving.engines.llamacpp_answer import Answer, Emit
-from serving.engines.slots import Slots
+from serving.engines.slots import Slots, answers_at_once
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +82,9 @@ class LlamaCppEngine:
         self.vocabulary = vocabulary(self.path) if self.family else None
         self.adapter = next(iter(config.adapters), "")
         self._slots = Slots(self.slots)
-        self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="llamacpp")
+        on_gpu = config.llamacpp.gpu_layers != 0 and len(xllamacpp.get_device_info()) > 1
+        together = answers_at_once(self.slots, config.thread_count, on_gpu)
+        self._pool = ThreadPoolExecutor(together, thread_name_prefix="llamacpp")
         self.notation: Notation = self._choose_notation(xllamacpp)
 
     def with_adapter(self, name: str) -> LlamaCppEngine:
@@ -95,7 +97,7 @@ class LlamaCppEngine:
         return other
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """Answer a batch, `parallel` requests at a time.
+        """Answer a batch, as many requests at a time as the machine has use for.
 
         Raises HaggleError when a prompt does not fit the context or a grammar was not obeyed.
         """

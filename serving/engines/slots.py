@@ -6,6 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+A_THREAD = 2  # answers at once; more of them take longer each and end no sooner in all
+
+
+def answers_at_once(slots: int, threads: int, on_gpu: bool) -> int:
+    """How many answers are made together; the others wait in the order they came."""
+    return slots if on_gpu else min(slots, A_THREAD * threads)
+
 
 class Slots:
     """A slot is held for a whole answer. It goes to the conversation that it served last, else to

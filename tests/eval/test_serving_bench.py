@@ -35,9 +35,12 @@ def test_both_sides_get_the_same_prompts_in_turns(engine):
 
 
 def test_players_talk_at_once(engine):
-    rows = players_at_once(engine, DEFAULT_METHOD, "frontier_shop", [1, 3], 2, quiet)
+    told: list[str] = []
+    rows = players_at_once(engine, DEFAULT_METHOD, "frontier_shop", [1, 3], 2, told.append)
     assert [row["players"] for row in rows] == [1, 3]
     assert all(row["turns_per_s"] > 0 and row["p50_s"] <= row["longest_s"] for row in rows)
+    assert all(row["raw_turns_per_s"] > 0 for row in rows)
+    assert told == ["1 players: 6 turns", "3 players: 6 turns"]  # the same three talks
 
 
 def test_size_and_length_are_measured_apart(engine):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from serving.engines.slots import Slots
+import pytest
+
+from serving.engines.slots import Slots, answers_at_once
 
 SHOP = "You keep a shop of many wonders. " * 3
 
@@ -61,3 +63,11 @@ def test_a_newcomer_does_not_wait_where_all_slots_are_busy():
     slots = Slots(1)
     with slots.held("a"), slots.taken("b") as slot:
         assert slot is None
+
+
+@pytest.mark.parametrize(
+    ("slots", "threads", "on_gpu", "expected"),
+    [(1, 2, False, 1), (16, 2, False, 4), (16, 2, True, 16), (3, 4, False, 3)],
+)
+def test_a_processor_makes_a_few_answers_together_and_a_gpu_all(slots, threads, on_gpu, expected):
+    assert answers_at_once(slots, threads, on_gpu) == expected
