@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from haggle.core.errors import HaggleError
-from serving.engines import EngineConfig, patient_threads
+from haggle.weights.threads import brief_waits
+from serving.engines import EngineConfig
 from serving.engines.llamacpp_engine import gguf_file, server_params, start_server
 
 LOOPBACK = "127.0.0.1"
@@ -33,7 +34,7 @@ def openai_server(
             where="engine",
             hint="give a llamacpp config; for vLLM run its own `vllm serve MODEL`",
         )
-    with patient_threads():
+    with brief_waits():
         import xllamacpp
 
     path = gguf_file(config)

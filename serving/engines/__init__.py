@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from haggle.core.config import load_config, located, named_config
@@ -13,6 +10,7 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
 from haggle.trade.methods import DEFAULT_METHOD, METHODS
 from haggle.weights.adapters import METHOD_KEY, taught_method
+from haggle.weights.threads import brief_waits
 from serving.engines.config import EngineConfig
 from serving.engines.gguf import gguf_text
 from serving.shipped import MODELS, adapter_dir, shipped_adapter, with_shipped_model
@@ -24,7 +22,6 @@ __all__ = [
     "load_engine",
     "method_for",
     "open_engine",
-    "patient_threads",
     "read_engine_config",
     "serve_config",
 ]
@@ -55,7 +52,7 @@ def load_engine(config: EngineConfig) -> Engine:
     module_name, class_name, extra = _MODULES[config.engine]
     try:
         config = with_shipped_model(config)
-        with patient_threads():
+        with brief_waits():
             module = importlib.import_module(module_name)
             engine: Engine = getattr(module, class_name)(config)
     except ImportError as error:
@@ -137,21 +134,3 @@ def open_engine(engine: str, gguf: Path | None, model: str | None = None) -> Eng
     if model is not None:
         config = config.model_copy(update={"model": model, "adapter": None})
     return load_engine(config)
-
-
-@contextmanager
-def patient_threads() -> Iterator[None]:
-    """Let the threads of libraries loaded meanwhile sleep while they wait for each other.
-
-    OpenMP's default is to spin: beside a game (or any other busy program) llama.cpp and PyTorch
-    then drop to a tenth of their speed. OpenMP reads the setting once, when it is loaded.
-    """
-    name = "OMP_WAIT_POLICY"
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = "PASSIVE"
-    try:
-        yield
-    finally:
-        del os.environ[name]
