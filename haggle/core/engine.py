@@ -29,7 +29,8 @@ class GenerationRequest:
     """One completion to produce. `temperature` 0 means greedy; `max_tokens` bounds the answer.
 
     `constraint` describes the only texts the engine may produce; None leaves it free. `scored` asks
-    for the answer's probability, which not every engine can tell.
+    for the answer's probability, which not every engine can tell; text that the constraint forces
+    need not count.
     """
 
     messages: tuple[Message, ...]

@@ -162,7 +162,7 @@ class LlamaCppEngine:
             body["id_slot"] = slot
             if constraint is None:
                 self._ask(body, answer)
-            elif self._may_fill(request, constraint):
+            elif self.vocabulary is not None and is_regular(constraint):
                 self._fill(request, body, to_node(constraint), answer)
             else:
                 self._ask(body | grammar_fields(constraint, notation), answer)
@@ -175,10 +175,6 @@ class LlamaCppEngine:
             return self._answer(request)
         check_output(request, answer.text, generation.finish_reason, self.name)
         return generation
-
-    def _may_fill(self, request: GenerationRequest, constraint: ActionSpec) -> bool:
-        """Whether forced text may be left out; what the model makes of it is part of a score."""
-        return self.vocabulary is not None and not request.scored and is_regular(constraint)
 
     def _fill(
         self, request: GenerationRequest, body: dict[str, Any], grammar: Node, answer: Answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
@@ -15,6 +16,7 @@ from serving.engines import load_engine, read_engine_config
 from serving.engines.forcing import next_open
 from serving.engines.gguf import Vocabulary
 
+SURE = 0.5  # `ask_below` of configs/serve/llamacpp.yaml
 WORDS = Vocabulary(["St", "urdy", " ", " R", "Ro", "ope", '"', '":', ":", '":"', "a", "b"])
 
 
@@ -71,7 +73,8 @@ def test_the_merchant_decides_as_it_did_token_by_token(engine):
     cases = load_cases(benchmarks / "dev.jsonl", worlds)[::16]
     merchant = Merchant(engine, "state")
     requests = [
-        merchant.request(_session(c, worlds, DEFAULT_METHOD, c.id), c.player) for c in cases
+        replace(merchant.request(_session(c, worlds, DEFAULT_METHOD, c.id), c.player), scored=True)
+        for c in cases
     ]
     filled = engine.generate(requests)
     vocabulary, engine.vocabulary = engine.vocabulary, None
@@ -84,3 +87,6 @@ def test_the_merchant_decides_as_it_did_token_by_token(engine):
         assert matches(request.constraint, one.text)
         assert one.text.split(',"say":')[0] == other.text.split(',"say":')[0]
         assert abs(one.prompt_tokens - other.prompt_tokens) <= 2
+        assert one.probability is not None and other.probability is not None
+        assert 0 < one.probability <= 1
+        assert (one.probability < SURE) == (other.probability < SURE)  # asked about alike
