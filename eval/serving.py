@@ -1,7 +1,7 @@
 """What an engine serves: players at once, what the guard costs, what size and length cost.
 
 Every figure is taken beside what it is compared with, in turns, so that whatever else the machine
-does falls on both.
+does falls on both. Turns are asked for as they are served: `ask_below` as the serve config has it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Timed:
     prompt_tokens: int
     read_tokens: int
     made_tokens: int
-    prompt: tuple[Message, ...] = ()
+    prompt: tuple[Message, ...]
 
 
 class Watched:
@@ -78,12 +78,12 @@ class Watched:
 
 
 def timed_turn(
-    engine: Engine, guard: Guard, session: Session, line: str
+    engine: Engine, guard: Guard, session: Session, line: str, ask_below: float
 ) -> tuple[Timed, TurnRecord]:
     """Answer a line as a player hears it, word by word."""
     watched = Watched(engine)
     start, text, first = time.perf_counter(), "", 0.0
-    for piece in Merchant(watched, guard).stream(session, line):
+    for piece in Merchant(watched, guard, ask_below=ask_below).stream(session, line):
         if isinstance(piece, str):
             text += piece
             if not first and SPOKEN.search(text):
@@ -103,7 +103,7 @@ def timed_turn(
 
 
 def guard_beside_none(
-    engine: Engine, method: str, world: str, turns: int, tell: Tell
+    engine: Engine, method: str, ask_below: float, world: str, turns: int, tell: Tell
 ) -> dict[str, Any]:
     """The same turns guarded, unguarded and as bare text of the same length, one after another."""
     kept: list[tuple[Timed, Timed, float]] = []
@@ -116,7 +116,7 @@ def guard_beside_none(
         for guard in ("off", "state") if number % 2 else ("state", "off"):
             _forget(engine, before, line)
             copy = session if guard == "state" else before.branch()
-            timed[guard], _ = timed_turn(engine, guard, copy, line)  # type: ignore[arg-type]
+            timed[guard], _ = timed_turn(engine, guard, copy, line, ask_below)  # type: ignore[arg-type]
         bare = _bare(engine, before, line, timed["state"].made_tokens)
         kept.append((timed["state"], timed["off"], bare))
         tell(f"guard: turn {number} of {turns}")
@@ -147,7 +147,13 @@ def _bare(engine: Engine, session: Session, line: str, tokens: int) -> float:
 
 
 def players_at_once(
-    engine: Engine, method: str, world: str, players: Sequence[int], turns: int, tell: Tell
+    engine: Engine,
+    method: str,
+    ask_below: float,
+    world: str,
+    players: Sequence[int],
+    turns: int,
+    tell: Tell,
 ) -> list[dict[str, Any]]:
     """Scripted players that each speak as soon as they are answered, for each number of them.
 
@@ -158,10 +164,10 @@ def players_at_once(
     for count in players:
         plays = [_play(world, method, seed) for seed in range(max(players))]
         for play in plays:  # the first line of each, so that its prompt's beginning is there
-            _speak(engine, play)
+            _speak(engine, play, ask_below)
         with ThreadPoolExecutor(count) as pool:
             start = time.perf_counter()
-            talks = list(pool.map(lambda play: _talk(engine, play, turns), plays))
+            talks = list(pool.map(lambda play: _talk(engine, play, turns, ask_below), plays))
             elapsed = time.perf_counter() - start
             start = time.perf_counter()
             made = sum(pool.map(lambda talk: _bare_talk(engine, talk), talks))
@@ -202,7 +208,7 @@ def adapters_in_turns(
             start = time.perf_counter()
             answer = voices[0].generate([request])[0]
             kept[kind].append((time.perf_counter() - start, answer.read_tokens))
-        timed_turn(engine, "state", session, line)
+        timed_turn(engine, "state", session, line, 0.0)
         tell(f"adapters: turn {number + 1} of {turns}")
     return {
         "turns": turns,
@@ -222,18 +228,18 @@ def _play(world: str, method: str, seed: int) -> Play:
     return play
 
 
-def _speak(engine: Engine, play: Play) -> Timed | None:
+def _speak(engine: Engine, play: Play, ask_below: float) -> Timed | None:
     line = play.next_line()
     if line is None:
         return None
     goal = play.goal()
-    timed, turn = timed_turn(engine, "state", play.session, line)
+    timed, turn = timed_turn(engine, "state", play.session, line, ask_below)
     play.add(turn, goal)
     return timed
 
 
-def _talk(engine: Engine, play: Play, turns: int) -> list[Timed]:
-    spoken = (_speak(engine, play) for _ in range(turns))
+def _talk(engine: Engine, play: Play, turns: int, ask_below: float) -> list[Timed]:
+    spoken = (_speak(engine, play, ask_below) for _ in range(turns))
     return [timed for timed in spoken if timed is not None]
 
 
@@ -244,7 +250,7 @@ def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> int:
 
 
 def size_and_length(
-    engine: Engine, method: str, sizes: Sequence[int], length: int, tell: Tell
+    engine: Engine, method: str, ask_below: float, sizes: Sequence[int], length: int, tell: Tell
 ) -> list[dict[str, Any]]:
     """What a turn costs in shops of several sizes, early and late in a dialogue.
 
@@ -257,7 +263,8 @@ def size_and_length(
         timed: list[Timed] = []
         for number in range(length):
             try:
-                timed.append(timed_turn(engine, "state", session, LINES[number % len(LINES)])[0])
+                line = LINES[number % len(LINES)]
+                timed.append(timed_turn(engine, "state", session, line, ask_below)[0])
             except HaggleError as error:
                 tell(f"{size} items end after {number} turns: {error}")
                 break

@@ -66,19 +66,19 @@ def serve(
     )
     from haggle.cli.tables import print_columns, print_table
     from haggle.core.storage import write_json
-    from serving.engines import method_of, open_engine
+    from serving.engines import ask_below_of, method_of, open_engine
 
-    method = method_of(engine, gguf, model)
+    asked = method_of(engine, gguf, model), ask_below_of(engine, gguf, model)
     counts, items = _numbers(players, "--players"), _numbers(sizes, "--sizes")
     loaded = open_engine(engine, gguf, model)
     figures: dict[str, Any] = {"engine": loaded.name, "model": Path(loaded.model).name}
     try:
         with Console(stderr=True, quiet=quiet).status("starting") as status:
             measure: dict[Part, Callable[[Callable[[str], None]], Any]] = {
-                Part.GUARD: partial(guard_beside_none, loaded, method, world, turns),
-                Part.PLAYERS: partial(players_at_once, loaded, method, world, counts, turns),
-                Part.SIZE: partial(size_and_length, loaded, method, items, length),
-                Part.ADAPTERS: partial(adapters_in_turns, loaded, method, world, turns),
+                Part.GUARD: partial(guard_beside_none, loaded, *asked, world, turns),
+                Part.PLAYERS: partial(players_at_once, loaded, *asked, world, counts, turns),
+                Part.SIZE: partial(size_and_length, loaded, *asked, items, length),
+                Part.ADAPTERS: partial(adapters_in_turns, loaded, asked[0], world, turns),
             }
             for chosen in part or (Part.GUARD, Part.PLAYERS, Part.SIZE):
                 figures[chosen.value] = measure[chosen](status.update)

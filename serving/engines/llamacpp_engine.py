@@ -82,7 +82,8 @@ class LlamaCppEngine:
         self.vocabulary = vocabulary(self.path) if self.family else None
         self.adapter = next(iter(config.adapters), "")
         self._slots = Slots(self.slots)
-        on_gpu = config.llamacpp.gpu_layers != 0 and len(xllamacpp.get_device_info()) > 1
+        kinds = [device["type"].name for device in xllamacpp.get_device_info()]
+        on_gpu = config.llamacpp.gpu_layers != 0 and any("GPU" in kind for kind in kinds)
         together = answers_at_once(self.slots, config.thread_count, on_gpu)
         self._pool = ThreadPoolExecutor(together, thread_name_prefix="llamacpp")
         self.notation: Notation = self._choose_notation(xllamacpp)
@@ -97,7 +98,7 @@ class LlamaCppEngine:
         return other
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """Answer a batch, as many requests at a time as the machine has use for.
+        """Answer a batch: two requests a thread at a time, on a GPU `parallel`.
 
         Raises HaggleError when a prompt does not fit the context or a grammar was not obeyed.
         """

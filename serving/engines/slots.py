@@ -6,11 +6,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-A_THREAD = 2  # answers at once; more of them take longer each and end no sooner in all
+A_THREAD = 2
 
 
 def answers_at_once(slots: int, threads: int, on_gpu: bool) -> int:
-    """How many answers are made together; the others wait in the order they came."""
+    """How many answers are made together; the others wait in the order they came.
+
+    On a processor two a thread: more take longer each and end no sooner in all.
+    """
     return slots if on_gpu else min(slots, A_THREAD * threads)
 
 

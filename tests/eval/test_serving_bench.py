@@ -27,16 +27,23 @@ def quiet(_: str) -> None:
 
 
 def test_both_sides_get_the_same_prompts_in_turns(engine):
-    figures = guard_beside_none(engine, DEFAULT_METHOD, "frontier_shop", 4, quiet)
+    figures = guard_beside_none(engine, DEFAULT_METHOD, 0.5, "frontier_shop", 4, quiet)
     assert {"guarded", "unguarded", "turn_ratio", "first_word_ratio", "raw_s"} <= set(figures)
     turns = [r for r in engine.requests if r.messages[-1].role == "user" and r.max_tokens > 40]
     assert [r.constraint is not None for r in turns] == [False, True, True, False] * 2
     assert turns[0].messages == turns[1].messages
 
 
+@pytest.mark.parametrize("ask_below", [0.0, 0.5])
+def test_guarded_turns_are_scored_where_the_served_ones_are(ask_below):
+    decides = ScriptedEngine(['{"last":"","state":"CASUAL"}', '{"say":"Well met."}'] * 20)
+    size_and_length(decides, "astp-stepwise", ask_below, [5], 1, quiet)
+    assert decides.requests[0].scored is (ask_below > 0)
+
+
 def test_players_talk_at_once(engine):
     told: list[str] = []
-    rows = players_at_once(engine, DEFAULT_METHOD, "frontier_shop", [1, 3], 2, told.append)
+    rows = players_at_once(engine, DEFAULT_METHOD, 0.5, "frontier_shop", [1, 3], 2, told.append)
     assert [row["players"] for row in rows] == [1, 3]
     assert all(row["turns_per_s"] > 0 and row["p50_s"] <= row["longest_s"] for row in rows)
     assert all(row["raw_turns_per_s"] > 0 for row in rows)
@@ -44,7 +51,7 @@ def test_players_talk_at_once(engine):
 
 
 def test_size_and_length_are_measured_apart(engine):
-    rows = size_and_length(engine, DEFAULT_METHOD, [5, 20], 6, quiet)
+    rows = size_and_length(engine, DEFAULT_METHOD, 0.5, [5, 20], 6, quiet)
     assert [(row["items"], row["turn"]) for row in rows] == [
         (5, "1"), (5, "2 to 5"), (5, "6 to 10"), (20, "1"), (20, "2 to 5"), (20, "6 to 10"),
     ]  # fmt: skip
