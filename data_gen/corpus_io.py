@@ -22,7 +22,7 @@ from data_gen.language.phrasebook import Split
 from data_gen.sources import row_messages
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade import placeholders
 from haggle.trade.edits import shortened
 from haggle.trade.formula import Formula

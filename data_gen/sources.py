@@ -18,7 +18,7 @@ from data_gen.play import Play, play_oracle, start_play
 from data_gen.players.scripted import Drill
 from data_gen.worlds import sample_shop
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, SCHEMA_VERSION, Dialogue, PlayedTurn, Truth
 from haggle.trade.session import Session

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from haggle.core.json_text import DecodeError
+from haggle.grammar.json_text import DecodeError
 from haggle.rates import share
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact

@@ -21,8 +21,8 @@ from eval.journal import answered, finish
 from haggle.core.config import Record, parse
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.json_text import to_json
 from haggle.core.storage import numbered_jsonl
+from haggle.grammar.json_text import to_json
 from haggle.rates import Rate, percentiles, rate
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method

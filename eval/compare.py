@@ -15,8 +15,8 @@ from typing import Any
 
 from eval.journal import PROGRESS, RUN
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
 from haggle.core.storage import read_json, read_jsonl
+from haggle.grammar.json_text import DecodeError
 from haggle.rates import paired_difference, rate, share
 from haggle.trade.agreement import agreement
 from haggle.trade.procedure import Procedure, load_procedure

@@ -10,7 +10,7 @@ from data_gen.teachers.asking import Rejected, checked_ending, drive, until_acce
 from data_gen.teachers.report import RoleTally
 from haggle.core.codec import ActionSpec, fits
 from haggle.core.engine import Engine, Generation, GenerationRequest
-from haggle.core.json_text import DecodeError, read_object
+from haggle.grammar.json_text import DecodeError, read_object
 
 ATTEMPTS = 3
 MAX_TOKENS = 240

@@ -24,8 +24,8 @@ from eval.turns import turns_of
 from haggle import __version__
 from haggle.core.config import Record, claim_directory
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError, to_json
 from haggle.core.storage import read_json, write_json
+from haggle.grammar.json_text import DecodeError, to_json
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCHEMA_VERSION
 from haggle.trade.wire import decode_compact, encode_compact

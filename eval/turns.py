@@ -20,8 +20,8 @@ from eval.journal import answered, finish
 from haggle.agreement import Agreement, agreement
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError, to_json
 from haggle.dataset import decisions, iter_rows
+from haggle.grammar.json_text import DecodeError, to_json
 from haggle.rates import percentiles, share
 from haggle.trade.merchant import MAX_TOKENS
 from haggle.trade.procedure import load_procedure

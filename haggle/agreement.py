@@ -6,7 +6,7 @@ training (held-out accuracy), evaluation over data sets and rewards.
 
 from __future__ import annotations
 
-from haggle.core.json_text import DecodeError, is_strict_json, read_object
+from haggle.grammar.json_text import DecodeError, is_strict_json, read_object
 from haggle.trade import agreement as trade
 from haggle.trade.agreement import Agreement as Agreement
 

@@ -20,7 +20,7 @@ from typing import Any
 from data_gen.config import DataConfig
 from data_gen.sources import Source, open_source
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from training.data import Example, Overlong, tokenize
 
 CHUNK = 32  # dialogues a worker makes at once

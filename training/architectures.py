@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json
+from haggle.grammar.json_text import to_json
 from haggle.weights.chat_template import CHATML, GEMMA, LLAMA3, Family, plain_template
 from haggle.weights.models import KNOWN
 

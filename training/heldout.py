@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
 from haggle.dataset import dataset_files, dataset_splits, decisions, located_rows
+from haggle.grammar.json_text import DecodeError
 from haggle.rates import share
 from haggle.trade.agreement import Agreement, agreement
 from haggle.weights.chat_template import tokenizer_family

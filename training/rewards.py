@@ -29,7 +29,7 @@ from typing import Any
 from pydantic import Field
 
 from haggle.core.config import Record
-from haggle.core.json_text import DecodeError
+from haggle.grammar.json_text import DecodeError
 from haggle.trade.agreement import Agreement, agreement
 from haggle.trade.checks import numbers_in
 from haggle.trade.placeholders import ALL, ITEMS, PRICE, PRICES, used

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import atomic_dir, atomic_write_text, read_json, read_jsonl, write_json
 from haggle.dataset import iter_rows
+from haggle.grammar.json_text import to_json
 from haggle.weights.adapters import ADAPTER_INFO, adapter_note, taught_method
 from haggle.weights.models import BaseModel, resolve_base
 from haggle.weights.saving import in_bf16, save_model_bf16

@@ -28,7 +28,7 @@ from transformers.trainer_callback import ExportableState
 from trl import SFTTrainer
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.agreement import agreement
 from training.checkpoints import METRICS_FILE
 from training.clock import Clock

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
 from haggle.dataset import decisions, located_rows
+from haggle.grammar.json_text import DecodeError
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import decode_compact
 from haggle.weights.chat_template import tokenizer_family

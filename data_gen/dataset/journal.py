@@ -16,8 +16,8 @@ from typing import Any
 from data_gen.language.phrasebook import Split
 from data_gen.sources import Source, dialogue_number
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import numbered_jsonl, read_json, write_json
+from haggle.grammar.json_text import to_json
 
 Report = dict[str, Any]
 REPORT = ".report.json"

@@ -15,8 +15,8 @@ from data_gen.language.phrasebook import PLAIN, Split
 from data_gen.sources import DRAWS, dialogue_number, make_dialogue, start_dialogue, to_row
 from haggle.core.config import load_config
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
 from haggle.dataset import located_rows, whole_answers
+from haggle.grammar.json_text import DecodeError
 from haggle.trade.edits import with_whole_cart
 from haggle.trade.merchant import written
 from haggle.trade.methods import get_method

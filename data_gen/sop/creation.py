@@ -33,7 +33,7 @@ from data_gen.sop.wording import say, voices, with_person
 from data_gen.teachers.asking import Rejected, again, checked_ending, prompt
 from haggle.core.engine import Engine, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError, read_object, to_json
+from haggle.grammar.json_text import DecodeError, read_object, to_json
 from haggle.sop.definition import AGENT, START, USER
 from haggle.sop.domain import SopTurn, Talk
 from haggle.sop.evidence import read_evidence

@@ -8,7 +8,7 @@ from typing import Any
 
 from data_gen.config import EVERY
 from data_gen.language.phrasebook import Split
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.sop.domain import SopTurn, Talk
 from haggle.sop.task import TASKS, Task, load_task
 from haggle.trade.records import SCHEMA_VERSION

@@ -14,8 +14,8 @@ from data_gen.acts import Line
 from data_gen.teachers.asking import Rejected
 from data_gen.teachers.marks import reviews, sales
 from data_gen.teachers.reading import Mention, Reader
-from haggle.core.json_text import to_json
 from haggle.core.text import neutralise_markup
+from haggle.grammar.json_text import to_json
 from haggle.trade import placeholders
 from haggle.trade.edits import with_whole_cart
 from haggle.trade.ledger import Cart, bid_amount

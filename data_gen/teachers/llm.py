@@ -20,7 +20,7 @@ from data_gen.teachers.report import RoleTally
 from haggle.core.agent import complete
 from haggle.core.domain import Level
 from haggle.core.engine import Engine, Generation
-from haggle.core.json_text import DecodeError
+from haggle.grammar.json_text import DecodeError
 from haggle.trade import placeholders
 from haggle.trade.merchant import TRADE, Merchant, written
 from haggle.trade.methods import get_method

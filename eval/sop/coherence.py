@@ -16,13 +16,13 @@ from pydantic import Field as Bounded
 
 from eval.journal import METRICS, PREDICTIONS, answered, finish
 from eval.judging import MAX_TOKENS, judge_name, judged
-from haggle.core.codec import Field, Fields, Label, Spoken, Value
 from haggle.core.config import Record, parse, read_text
 from haggle.core.engine import Engine, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import numbered_jsonl, read_jsonl
 from haggle.core.text import clean_utterance, prompts
+from haggle.grammar.json_text import to_json
+from haggle.grammar.values import Field, Fields, Label, Spoken, Value
 from haggle.rates import clustered_mean
 
 PROMPTS = Path(__file__).parent / "prompts"

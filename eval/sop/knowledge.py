@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.sop.task import Task
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")

@@ -22,7 +22,7 @@ from eval.sop.published import published
 from eval.together import Together
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, install_hint
-from haggle.core.json_text import DecodeError, read_object, text_of
+from haggle.grammar.json_text import DecodeError, read_object, text_of
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import Planner, keeps_procedure
 from haggle.rates import clustered_mean, clustered_rate, share

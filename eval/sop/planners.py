@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from haggle.core.codec import Field, Fields, Items, Label, Value
 from haggle.core.config import Record
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.json_text import DecodeError, read_object, to_json
 from haggle.core.text import prompts
+from haggle.grammar.json_text import DecodeError, read_object, to_json
+from haggle.grammar.values import Field, Fields, Items, Label, Value
 from haggle.sop.definition import AGENT, START, USER, Definition
 from haggle.sop.vertexwise import predict
 

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from haggle.core.config import ROOT, Record, load_config, parse
 from haggle.core.errors import HaggleError, nearest
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json, write_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.ledger import floor_price
 from haggle.trade.world import Price, World
 from haggle.trade.world_io import load_world, named_world

@@ -21,11 +21,11 @@ from eval.talk.judgements import (
     what_happened,
 )
 from eval.talk.players import PROMPTS
-from haggle.core.codec import Field, Fields, Spoken, Value
-from haggle.core.codec import Label as OneLabel
 from haggle.core.config import read_text
 from haggle.core.engine import Engine, GenerationRequest, Message
 from haggle.core.text import clean_utterance, prompts
+from haggle.grammar.values import Field, Fields, Spoken, Value
+from haggle.grammar.values import Label as OneLabel
 
 
 @dataclass(frozen=True, slots=True)

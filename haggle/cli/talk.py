@@ -111,8 +111,8 @@ def step(
     from eval.talk.conversation import SETTING, load_table
     from eval.talk.run import step as take
     from eval.talk.run import write_open
-    from haggle.core.json_text import to_json
     from haggle.core.storage import read_jsonl
+    from haggle.grammar.json_text import to_json
 
     if not (out / SETTING).exists():
         if say is not None:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal
 
-from haggle.core.codec import ActionSpec, Field, Fields, Spoken, Value
+from haggle.core.codec import ActionSpec
 from haggle.core.domain import A, Domain, E, Guard, Level, O, Ruling, T
 from haggle.core.engine import Engine, Generation, GenerationRequest
-from haggle.core.json_text import DecodeError, is_strict_json, read_object, text_of
 from haggle.core.storage import writable
 from haggle.core.turn import Turn, Usage
+from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, text_of
+from haggle.grammar.values import Field, Fields, Spoken, Value
 
 Speech = Literal["free", "lines"]
 MAX_TOKENS = 160  # the longest compact answer

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from haggle.core.codec import Choice, Either, Field, Fields, Label, Part, Spoken, Value
-from haggle.core.json_text import DecodeError, read_object
+from haggle.grammar.json_text import DecodeError, read_object
+from haggle.grammar.values import Choice, Either, Field, Fields, Label, Part, Spoken, Value
 
 STATE, ACTION, RESPONSE = "User State", "Agent Action", "Agent Response"
 ANSWER, PATH = "Answer", "Best Path"

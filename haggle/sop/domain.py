@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from haggle.core.agent import Say
-from haggle.core.codec import ActionSpec, Choice, Either, Field, Fields, Label, Spoken, Value
+from haggle.core.codec import ActionSpec
 from haggle.core.config import Record
 from haggle.core.domain import Guard, Level, Ruling, Withheld
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
-from haggle.core.json_text import DecodeError, read_object, text_of, to_json
 from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.core.turn import Turn
+from haggle.grammar.json_text import DecodeError, read_object, text_of, to_json
+from haggle.grammar.values import Choice, Either, Field, Fields, Label, Spoken, Value
 from haggle.sop.definition import START
 from haggle.sop.evidence import read_evidence
 from haggle.sop.task import Task

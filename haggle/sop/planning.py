@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from haggle.core.agent import MAX_TOKENS, complete
 from haggle.core.domain import Guard
 from haggle.core.engine import Engine, Generation, GenerationRequest
-from haggle.core.json_text import DecodeError, read_object, to_json
 from haggle.core.text import SILENCE, clean_utterance
+from haggle.grammar.json_text import DecodeError, read_object, to_json
 from haggle.planning.agent import PlanningAgent
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import Plan, Planner, keeps_procedure

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haggle.core.codec import Field, Fields, Items, Label, Value
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
-from haggle.core.json_text import DecodeError, read_object, to_json
 from haggle.core.text import prompts
+from haggle.grammar.json_text import DecodeError, read_object, to_json
+from haggle.grammar.values import Field, Fields, Items, Label, Value
 from haggle.sop.definition import AGENT, START, USER, Definition
 
 PROMPTS = Path(__file__).parent / "prompts"

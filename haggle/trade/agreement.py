@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from haggle.core.json_text import DecodeError, is_strict_json
+from haggle.grammar.json_text import DecodeError, is_strict_json
 from haggle.trade.edits import whole
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import noted_cart

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from haggle.core.episode import Exchange
-from haggle.core.json_text import to_json
 from haggle.core.text import clean_utterance, neutralise_markup
+from haggle.grammar.json_text import to_json
 from haggle.trade.ledger import Note
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved

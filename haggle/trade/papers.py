@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from haggle.core.codec import (
+from haggle.grammar.json_text import DecodeError, read_object, text_of, to_json
+from haggle.grammar.values import (
     AnyNumber,
     AnyText,
     Choice,
@@ -19,7 +20,6 @@ from haggle.core.codec import (
     Value,
     Whole,
 )
-from haggle.core.json_text import DecodeError, read_object, text_of, to_json
 from haggle.trade.placeholders import PRICE
 from haggle.trade.procedure import Procedure
 from haggle.trade.response import MerchantResponse

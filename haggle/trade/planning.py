@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from haggle.core.engine import Engine, GenerationRequest
-from haggle.core.json_text import DecodeError, read_object, text_of, to_json
 from haggle.core.text import clean_utterance
+from haggle.grammar.json_text import DecodeError, read_object, text_of, to_json
 from haggle.planning.agent import PlanningAgent
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import Plan, Planner, keeps_procedure

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from haggle.core.json_text import to_json
 from haggle.core.text import prompts
+from haggle.grammar.json_text import to_json
 from haggle.language.reading import Mention, Reading
 from haggle.trade.ledger import Cart
 from haggle.trade.methods import Method

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import model_validator
 
-from haggle.core.codec import Field, Fields, Label, Value
 from haggle.core.config import Record, load_config
-from haggle.core.json_text import read_object
+from haggle.grammar.json_text import read_object
+from haggle.grammar.values import Field, Fields, Label, Value
 from haggle.trade import placeholders
 from haggle.trade.knowledge import asks_for_a_deal, asks_for_price
 from haggle.trade.ledger import bid_amount

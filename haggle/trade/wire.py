@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
-from haggle.core.codec import (
+from haggle.grammar.json_text import DecodeError, bounded_int, read_object, text_of, to_json
+from haggle.grammar.nodes import SPOKEN, Chars, OneOf, Text, Times, joined, number, pattern
+from haggle.grammar.values import (
     Choice,
     Either,
     Field,
@@ -27,8 +29,6 @@ from haggle.core.codec import (
     Value,
     Whole,
 )
-from haggle.core.json_text import DecodeError, bounded_int, read_object, text_of, to_json
-from haggle.grammar.nodes import SPOKEN, Chars, OneOf, Text, Times, joined, number, pattern
 from haggle.trade.formula import FORMULA, Formula
 from haggle.trade.procedure import Payload, Procedure
 

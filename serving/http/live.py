@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from haggle.core.config import parse
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError, read_object
+from haggle.grammar.json_text import DecodeError, read_object
 from serving.http.errors import Refused, event_of
 from serving.http.keys import Gate
 from serving.http.records import Line

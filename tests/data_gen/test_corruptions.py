@@ -24,7 +24,7 @@ from data_gen.dataset.corruptions import (
 )
 from data_gen.dataset.replayed import generated, moments
 from data_gen.language.phrasebook import load_phrasebook
-from haggle.core.json_text import is_strict_json
+from haggle.grammar.json_text import is_strict_json
 from haggle.trade.resolve import resolve
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal, decode_compact, encode_compact

@@ -30,10 +30,10 @@ from data_gen.generate import (
 from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
 from haggle.core.config import CONFIGS, ROOT
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json, read_jsonl
 from haggle.core.text import clean_utterance
 from haggle.dataset import dataset_files, iter_rows
+from haggle.grammar.json_text import to_json
 from haggle.language.reading import without_marks
 from haggle.trade.records import Truth
 
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(contents, wh
 def test_rows_do_not_depend_on_the_process_or_its_hash_seed(hash_seed):
     code = (
         "import sys; from data_gen.generate import DataConfig, make_dialogue, to_row;"
-        "from haggle.core.json_text import to_json; c = DataConfig(seed=3);"
+        "from haggle.grammar.json_text import to_json; c = DataConfig(seed=3);"
         "sys.stdout.buffer.write(''.join(to_json(to_row(*make_dialogue(c, split, i))) + '\\n'"
         " for split in ('train', 'test') for i in range(120)).encode())"
     )

@@ -17,7 +17,7 @@ from data_gen.teachers.source import LlmSource
 from haggle.core.config import parse
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS, TurnRecord
 from haggle.trade.session import Session

@@ -15,8 +15,8 @@ from data_gen.sop.labelled import LabelledSource, held_out, read_labelled, split
 from eval.sop.labelled import run_labelled
 from haggle.cli import app
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.dataset import iter_rows
+from haggle.grammar.json_text import to_json
 from serving.engines.scripted import ScriptedEngine
 
 RUN = CliRunner()

@@ -19,8 +19,8 @@ from data_gen.dataset.records import spread
 from data_gen.dataset.statistics import collect, compare
 from haggle.cli import app
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import write_jsonl
+from haggle.grammar.json_text import to_json
 
 pytest.importorskip("datasketch", reason='pip install -e ".[data]"')
 pytest.importorskip("sacrebleu", reason='pip install -e ".[data]"')

@@ -12,8 +12,8 @@ import pytest
 from eval.cases import load_cases, run_cases
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_jsonl
+from haggle.grammar.json_text import to_json
 from haggle.trade.world_io import load_worlds
 
 KEYS = {

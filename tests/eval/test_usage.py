@@ -21,8 +21,8 @@ from eval.turns import run_turns
 from eval.usage import Meter, describe
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json
+from haggle.grammar.json_text import to_json
 from serving.engines import EngineConfig, load_engine
 from serving.engines.accounting import ApiUsage
 

@@ -22,7 +22,7 @@ from data_gen.sources import make_dialogue, to_row
 from eval.cases import Case, load_cases
 from haggle.core.codec import fits, matches
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.merchant import GUARDS, Guard, Merchant, constraint_for
 from haggle.trade.methods import get_method
 from haggle.trade.replay import replay

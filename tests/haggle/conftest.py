@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord

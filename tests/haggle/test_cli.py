@@ -17,9 +17,9 @@ import pytest
 from haggle import cli
 from haggle.cli.tables import print_table
 from haggle.core.config import ROOT
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json, read_jsonl
 from haggle.dataset import iter_rows
+from haggle.grammar.json_text import to_json
 
 COMMANDS = (
     "generate", "inspect", "stats", "preferences", "train", "export", "card", "chat", "eval",

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from haggle.core.codec import Choice, Either, Field, Fields, Items, Label, Row, Spoken, Whole
-from haggle.core.codec import _text as to_node
 from haggle.grammar.forced import DONE, after, forced, is_free
 from haggle.grammar.nodes import REGEX, render
+from haggle.grammar.values import Choice, Either, Field, Fields, Items, Label, Row, Spoken, Whole
+from haggle.grammar.values import texts as to_node
 
 NAMES = Label(("Sharp Axe", "Sharp Knife", "Sœur's Salve"))
 CART = Items(Row((NAMES, Either((Whole(2), Label(("all",)))))), 0, 3)

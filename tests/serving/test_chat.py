@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.merchant import Guard
 from haggle.trade.session import Session
 from haggle.trade.world import Item, MerchantInfo, Situation, World

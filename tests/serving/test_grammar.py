@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haggle.core.codec import matches, to_gbnf, to_lark, to_regex, to_schema
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.grammar.nodes import pattern
 from haggle.trade.formula import FORMULA, Formula
 from haggle.trade.papers import decode_full

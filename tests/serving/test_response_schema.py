@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from haggle.core.codec import fits, matches, to_schema
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 
 CARTS = [
     [],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import DecodeError
+from haggle.grammar.json_text import DecodeError
 from training.config import GrpoConfig
 from training.recipes import load_train_config
 from training.rewards import REWARDS, RewardWeights, reward_functions, rewards, total

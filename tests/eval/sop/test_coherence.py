@@ -12,8 +12,8 @@ from eval.sop.coherence import import_coherence, judge_coherence
 from eval.sop.talks import run_talks
 from haggle.cli import app
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json, read_jsonl
+from haggle.grammar.json_text import to_json
 from haggle.sop.task import load_task
 from serving.engines.scripted import ScriptedEngine
 

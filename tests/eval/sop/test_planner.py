@@ -11,8 +11,8 @@ from eval.sop.published import load_published, published
 from eval.sop.talks import compared, run_talks, score
 from haggle.cli import app
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_json, read_jsonl
+from haggle.grammar.json_text import to_json
 from haggle.sop.task import load_task
 from serving.engines.scripted import ScriptedEngine
 

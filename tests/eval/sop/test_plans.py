@@ -13,8 +13,8 @@ from eval.sop.run import in_folds, load_definitions, run_plans
 from haggle.cli import app
 from haggle.core.codec import fits, matches
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
 from haggle.core.storage import read_jsonl
+from haggle.grammar.json_text import to_json
 from haggle.sop.folds import three_ways
 from haggle.sop.task import TASKS, load_task
 from serving.engines.scripted import ScriptedEngine

@@ -12,7 +12,7 @@ from eval.talk.conversation import Table
 from eval.talk.goals import GoalSet, load_goals
 from eval.talk.players import GoalPlayer
 from eval.talk.run import play, setting_of
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from serving.engines.scripted import ScriptedEngine
 
 STALL = """\

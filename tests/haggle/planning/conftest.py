@@ -11,7 +11,7 @@ import pytest
 
 from haggle.core.codec import matches, to_lark
 from haggle.core.engine import Generation, GenerationRequest
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.planning.reading import Form
 from haggle.sop.task import Task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import METHODS, Plan
 from haggle.planning.reading import Form

@@ -12,7 +12,7 @@ from haggle.core.agent import Agent
 from haggle.core.codec import matches, to_lark
 from haggle.core.config import load_config, named_config
 from haggle.core.engine import Generation, GenerationRequest
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import METHODS, Plan
 from haggle.planning.problem import Position

@@ -10,7 +10,7 @@ from data_gen.sop.users import TEMPERS, SimulatedUser, right_action
 from haggle.core.agent import Agent, complete
 from haggle.core.codec import fits, is_regular, matches, to_gbnf, to_lark, to_regex, to_schema
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.sop.domain import SOP, Talk
 from haggle.sop.task import load_task
 from serving.engines.scripted import ScriptedEngine

@@ -9,7 +9,7 @@ from data_gen.sop.users import phrases_of
 from haggle.core.agent import complete
 from haggle.core.engine import Generation
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.sop.domain import SOP, Talk
 from haggle.sop.evidence import Evidence, read_evidence
 from haggle.sop.task import TASKS, load_task

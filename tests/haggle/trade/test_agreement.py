@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.core.json_text import DecodeError
+from haggle.grammar.json_text import DecodeError
 from haggle.trade.agreement import agreement
 
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Hemp Rope",2],["?moon",1]],"say":"a"}'

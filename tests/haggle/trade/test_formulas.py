@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from haggle.core.json_text import DecodeError
+from haggle.grammar.json_text import DecodeError
 from haggle.trade.agreement import agreement
 from haggle.trade.edits import as_formulas, shortened, whole
 from haggle.trade.formula import Formula

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.merchant import Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.outcome import outcome

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade.ledger import floor_price
 from haggle.trade.merchant import Guard, Merchant, check_guard, constraint_for
 from haggle.trade.records import TurnRecord

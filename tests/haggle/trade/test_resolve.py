@@ -181,7 +181,7 @@ AXES = [{"item_id": "axe", "item_name": "Sharp Axe", "quantity": 2, "price": 130
 
 
 def tell(customer, record):
-    from haggle.core.json_text import to_json
+    from haggle.grammar.json_text import to_json
 
     return customer.text(to_json(record), "two sharp axes, please")
 

@@ -6,7 +6,7 @@ import pytest
 
 from haggle.core.codec import matches, to_gbnf
 from haggle.core.engine import Generation
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.trade import said
 from haggle.trade.checks import numbers_in
 from haggle.trade.merchant import Merchant, written

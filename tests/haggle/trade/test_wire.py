@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haggle.core.json_text import LIMIT, DecodeError, is_strict_json, to_json
+from haggle.grammar.json_text import LIMIT, DecodeError, is_strict_json, to_json
 from haggle.trade.papers import decode_full
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import (

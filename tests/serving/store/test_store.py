@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from haggle.core.errors import HaggleError
-from haggle.core.json_text import to_json
+from haggle.grammar.json_text import to_json
 from haggle.sop.domain import SOP, Action
 from haggle.sop.task import load_task
 from haggle.trade.merchant import Merchant
