@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -180,11 +181,15 @@ class _Answer:
             and self._line.covers(start, last, "terms", NEUTRAL)
         )
 
+    @cached_property
+    def _others(self) -> frozenset[str]:
+        """Words that name who speaks or acts, and is not the player: `merchant`, `Ada`."""
+        return self._terms.name_words.union(self._english.lexicon.speakers)
+
     def _quotes(self) -> bool:
         """Whether a line begins with who speaks, and a colon: `Merchant: yes`."""
         colon = next((n for n, token in enumerate(self._found) if token.text == ":"), 0)
-        named = self._terms.name_words.union(self._english.lexicon.speakers)
-        return colon > 0 and all(token.text in named for token in self._found[:colon])
+        return colon > 0 and all(token.text in self._others for token in self._found[:colon])
 
     def _waits(self) -> bool:
         """Whether an agreement is for a time named before it: `We sail at dawn. I'll buy then.`"""
@@ -251,7 +256,9 @@ class _Answer:
         return False
 
     def _acted(self, start: int, end: int) -> bool:
-        """Whether these words are an action that takes nothing back."""
+        """Whether these words are an action of the player's that takes nothing back."""
+        if self._words[start] in self._others:
+            return False
         said = f" {' '.join(self._words[start:end])} "
         if any(f" {phrase} " in said for phrase in self._english.lexicon.gestures_against):
             return False

@@ -24,6 +24,7 @@ _SPOKEN_IN = re.compile(r"([a-z]{2,}in)'")
 _TIMES = re.compile(r"x\d+")
 _STRETCHED = re.compile(r"(.)\1{2,}")
 _APOSTROPHES = re.compile("[’´ʼ`‘]")
+_TITLES = re.compile(r"\b(mr|mrs|ms|dr|prof|capt|st)\.(?=\s+\w)")  # no end of a sentence
 LEAST_MENDED = 5  # letters of a word that may be misspelt by one
 
 
@@ -48,7 +49,7 @@ def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> li
     plain = _APOSTROPHES.sub("'", line.casefold())
     if len(plain) != len(line):  # a letter that casefolding spells out: places would not agree
         plain = _APOSTROPHES.sub("'", line.lower())
-    plain = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", plain)
+    plain = _TITLES.sub(r"\1 ", re.sub(r"(?<=[a-z])-(?=[a-z])", " ", plain))
     found: list[Token] = []
     for match in _TOKEN.finditer(plain):
         kind = match.lastgroup
