@@ -19,11 +19,12 @@ from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out
 from haggle.trade.evident import evident_goods, item_id, lost_goods
 from haggle.trade.fitting import ruled_out, said_stems
-from haggle.trade.guard import Ruling, terms_of
+from haggle.trade.guard import Ruling
 from haggle.trade.knowledge import puts_back
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, resolve
+from haggle.trade.review import terms_of
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal
 from haggle.trade.world import listed_or

@@ -8,6 +8,8 @@ cart before.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import pairwise
 
 from haggle.core.text import clean_utterance
 from haggle.trade.fitting import fits, name_stems, ruled_out, said_stems
@@ -18,6 +20,7 @@ from haggle.trade.knowledge import (
     orders,
     puts_back,
     refers,
+    removes,
     stays,
     takes_all,
 )
@@ -90,8 +93,10 @@ def lost_goods(session: Session, line: str, asked: Lines) -> list[str]:
     taken = ruled_out(session.world, line)
     consent = session.read(line).consent
     adding = adds(line) and not (consent and consent.replaces())
-    staying = _staying(session, line)
-    return [i for i in gone if i in staying or i not in named or (adding and i not in taken)]
+    staying = _in_clauses(session, line, stays)
+    wanted = frozenset() if removes(line) else _in_clauses(session, line, orders) - taken
+    meant = taken if adding else named - wanted
+    return [i for i in gone if i in staying or i not in meant]
 
 
 def left_out(session: Session, line: str) -> frozenset[str]:
@@ -104,10 +109,16 @@ def left_out(session: Session, line: str) -> frozenset[str]:
     return frozenset(session.cart.keys() - session.named(line, sure=False))
 
 
-def _staying(session: Session, line: str) -> frozenset[str]:
-    """Ids of goods in the cart that a line says stay there."""
-    parts = (part for part in _CLAUSE_END.split(clean_utterance(line)) if stays(part))
-    return frozenset().union(*(session.named(part, sure=False) for part in parts))
+def _in_clauses(session: Session, line: str, says: Callable[[str], bool]) -> frozenset[str]:
+    """Ids of the goods that a line may name in clauses which say something of them."""
+    reading = session.read(line)
+    ends = [match.start() for match in _CLAUSE_END.finditer(reading.line)] + [len(reading.line)]
+    found: set[str] = set()
+    for start, end in pairwise((0, *ends)):
+        named = [m for m in reading.mentions if start <= m.start < end]
+        if named and says(reading.line[start:end]):
+            found.update(thing.id for mention in named for thing in mention.candidates)
+    return frozenset(found)
 
 
 def is_swap(session: Session, line: str, lost: list[str], asked: Lines) -> bool:

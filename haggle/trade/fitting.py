@@ -18,7 +18,6 @@ from haggle.core.text import clean_utterance
 from haggle.language.english.synonyms import nicknames
 from haggle.trade.knowledge import (
     asks_about_goods,
-    by_words,
     does_not_want,
     has_number,
     knowledge,
@@ -30,6 +29,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
+from haggle.trade.telling import by_words
 from haggle.trade.world import Item, World, listed_or
 
 NAMED = 1.5  # what a word of a name is worth; one of a description is 1
@@ -225,10 +225,16 @@ def name_stems(name: str) -> frozenset[str]:
 
 
 def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
-    """Ids of the goods of whose names these words have more than the others."""
+    """Ids of the goods of whose names these words have more than the others; a word that several
+    names have counts the less."""
     names = {item.item_id: _in_names((item.item_name,)) for item in world.items}
     own = {i: {word for word in found if word[0] != "#"} for i, found in names.items()}
-    return frozenset(i for i, name in own.items() if len(words & name) > len(others & name))
+    owners = Counter(word for name in own.values() for word in name)
+
+    def share(said: frozenset[str], name: set[str]) -> float:
+        return sum(1 / owners[word] for word in said & name)
+
+    return frozenset(i for i, name in own.items() if share(words, name) > share(others, name))
 
 
 @lru_cache(maxsize=4096)
@@ -264,7 +270,9 @@ def _rules_out(words: list[str], at: int) -> bool:
     """Whether what follows a word is not wanted; a `no` must begin a short clause."""
     word, cues = words[at], knowledge()
     if word in cues.ruling_out or word.endswith(("n't", "n’t")):
-        return words[at + 1 : at + 2] != ["only"] and words[at - 1 : at] not in (["why"], ["if"])
+        behind = words[at + 1 : at + 2]
+        told = behind == ["only"] or not cues.telling.isdisjoint(behind)
+        return not told and words[at - 1 : at] not in (["why"], ["if"])
     return word == "no" and at <= 1 and len(words) <= at + SHORT
 
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from haggle.core import domain
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
-from haggle.language.terms import Good, Terms
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted, passed_over
 from haggle.trade.edits import carried_out, held
@@ -31,12 +30,13 @@ from haggle.trade.knowledge import (
     haggles,
     orders,
     tells_a_need,
+    without_echoes,
 )
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart
 from haggle.trade.lines import lines
+from haggle.trade.review import quoted, said, terms_of
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Proposal, Quantity
-from haggle.trade.world import plural_name
 
 MOST_ASKED = 3  # goods without evidence that are asked about
 
@@ -137,7 +137,7 @@ class Guard:
         if withheld.reason == "transition":
             return ruling
         told = Withheld(withheld.reason, withheld.words)
-        return replace(ruling, withheld=told, quoted=f"'{_quoted(withheld.words)}'")
+        return replace(ruling, withheld=told, quoted=f"'{quoted(withheld.words)}'")
 
     def _withheld(self) -> Evidence | None:
         """Why the sale may not close now; None when it may."""
@@ -233,7 +233,9 @@ class Guard:
         session, line = self.session, self.utterance
         ids = session.named(line) - session.cart.keys()
         names = [name for name, _ in asked if item_id(session.world, name) in ids]
-        question = names and not orders(line) and asks_about_goods(line, session.read(line))
+        told = session.exchanges[-1].outcome if session.exchanges else ""
+        own = without_echoes(line, told)
+        question = names and not orders(own) and asks_about_goods(line, session.read(line))
         return names if question else []
 
     def _unsaid(self, whole: Lines, kept: Lines) -> Cart:
@@ -337,7 +339,7 @@ class Guard:
         named = [world.by_id[i] for i in sorted(ids) if world.by_id[i].for_sale]
         told = asks_about_goods(line, session.read(line))  # is answered as it is
         asks = asks_for_goods(line, named=bool(named)) or (named and asks_what_it_costs(line))
-        if told or not asks:
+        if told or not asks or (ids and not named):  # known, and not sold
             return ruling
         return self._shown(
             ruling, "asked_for", [i.item_name for i in named or suited(session, line)]
@@ -364,33 +366,6 @@ class Guard:
         assert proposal is not None
         safe = lines().safe[self.session.procedure.fallback]
         return ruling.because(reason, replace(proposal, cart=None), safe)
-
-
-def terms_of(session: Session, cart: Cart, price: float | None) -> Terms | None:
-    """What a review of a cart at a price states; None without a cart."""
-    if not cart or price is None:
-        return None
-    world = session.world
-    items = [(world.by_id[item_id], number) for item_id, number in cart.items()]
-    goods = tuple(
-        Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items
-    )
-    return Terms(goods, price, world.currency, world.merchant.name)
-
-
-def said(session: Session, reason: str, evidence: Evidence | None = None) -> str:
-    """The line that tells a reason, another one than the last that was said."""
-    variants = lines().open.get(reason) or lines().open["unclear"]
-    words = _quoted(evidence.words) if evidence else ""
-    if not words:
-        variants = [v for v in variants if "{words}" not in v] or lines().open["unclear"]
-    fresh = [v for v in variants if v != session.last_line]
-    return (fresh or variants)[0].replace("{words}", words)
-
-
-def _quoted(words: str) -> str:
-    plain = " ".join(words.replace("__", " ").replace('"', "'").replace("\\", "/").split())
-    return plain[:40].rstrip()
 
 
 def _casual(proposal: Proposal, state: str, cart: Lines | None = None) -> Proposal:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from haggle.trade.fitting import ruled_out
-from haggle.trade.knowledge import (
-    answers,
-    asks_about_goods,
-    asks_for_a_deal,
-    asks_what_it_costs,
-    compares,
-    questions,
-    told,
-)
+from haggle.trade.knowledge import asks_about_goods, asks_for_a_deal, asks_what_it_costs, compares
 from haggle.trade.ledger import Note, speak_prices
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
+from haggle.trade.telling import answers, questions, told
 from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once, and questions that are answered
@@ -86,6 +79,8 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
             return heard(text) or text in " ".join(said)
 
         for part in asked[:MOST]:
+            if said and not answers(item, part, once):
+                continue  # the description, in place of a second answer, answers nothing
             text = told(item, part, currency=currency, heard=once)
             if text and not any(text in other or other in text for other in said):
                 said.append(text)

@@ -1,15 +1,9 @@
-"""What a merchant can tell about goods: the fact that answers a question, or the description.
-
-No model is asked. Which fact answers is a matter of scores: `told` takes any function that gives
-each text one for a question. The one here counts words that both share, and topics: a question
-that asks `where ... from` is about origin, and so is a fact with `from` in it (`knowledge.yaml`).
-"""
+"""What words of a player's line are about: goods, prices, orders, needs (`knowledge.yaml`)."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -18,17 +12,15 @@ from haggle.core.text import clean_utterance
 from haggle.language.english.cues import Words
 from haggle.language.english.numbers import TENS, UNITS
 from haggle.language.reading import Reading
-from haggle.trade.world import Item
-
-MAX_TOLD = 200
-TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only it shares is 1
-AGAIN = 0.25  # what each further phrase of the same topic adds
-Score = Callable[[str, Sequence[str]], Sequence[float]]
 
 _WORD = re.compile(r"[^\W_]+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_NEXT_QUESTION = re.compile(
-    r"(?<=[.!?])\s+|,?\s+and\s+(?=(?:is|are|does?|did|can|will|would|has|have|how|what|which|who|where|when)\b)",
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_LEADING = re.compile(  # what stands before a question: "but tell me, before we shake on it, ..."
+    r"^(?:(?:(?:yet|but|and|so|oh|well|now|wait|ok|okay|right|hm+|alas|please|pray|still|seriously"
+    r"|actually)\b[\s,]*)*"
+    r"(?:(?:tell|answer) (?:me|us)(?: (?:this|true|first|again|please))?|(?:before|ere) [^,:;?]*"
+    r"|one (?:more )?(?:thing|question)[^,:;?]*|by the way|out of curiosity|just curious)"
+    r"\s*[,:;]\s*)+",
     re.IGNORECASE,
 )
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
@@ -65,6 +57,8 @@ class Knowledge(Record):
     dull: Words
     idle: Words
     ruling_out: Words
+    telling: Words
+    removing: list[str]
     no_goods: Words
     needing: list[str]
     ordering: list[str]
@@ -94,100 +88,22 @@ def knowledge() -> Knowledge:
     return load_config(Path(__file__).with_name("knowledge.yaml"), Knowledge)
 
 
-def told(
-    item: Item,
-    question: str,
-    score: Score | None = None,
-    *,
-    currency: str = "",
-    heard: Callable[[str], bool] = lambda text: False,
-) -> str:
-    """What to say about an item that a player asks about; "" where nothing (more) is known of it.
-
-    The fact with the best score, or where none has any the description's first sentences: at most
-    200 characters, cut at the end of a sentence. Sentences that speak of a price are left out. Who
-    asks on wants something else, so what was `heard` is not told again.
-    """
-
-    asked = _without_name(_asking(clean_utterance(question)), item)
-    sentences = _SENTENCE_END.split(item.description)
-    facts, said = ([_sayable(t, currency) for t in texts] for texts in (item.facts, sentences))
-    for asking in (asked, _without_name(clean_utterance(question), item)):
-        for known in (lambda text: not heard(text), lambda text: True):  # what answers, again
-            answer = _answering(asking, filter(known, facts), filter(known, said), score)
-            if answer:
-                return answer
-    rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
-    return next((text for text in rest if text and not heard(text)), "")
-
-
-def _sayable(text: str, currency: str) -> str:
-    return _shortened(_without_prices(text, currency))
-
-
-def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Score | None) -> str:
-    """The fact or sentence that answers a question; "" where none does."""
-    facts = [text for text in facts if text]
-    scores = (score or by_words)(asked, facts) if facts else ()
-    best = max(range(len(facts)), key=lambda n: scores[n], default=None)
-    found = facts[best] if best is not None and scores[best] > 0 else ""
-    if _shared(asked, found):
-        return found
-    near = next((text for text in said if text and _shared(asked, text)), "")
-    return near or found
-
-
-def _shared(question: str, text: str) -> bool:
-    """Whether a text has a telling word of the question."""
-    return not (set(_stems(question)) - _dull()).isdisjoint(_stems(text))
-
-
-def questions(line: str) -> list[str]:
-    """The questions of a line, one by one; the line itself where it has no question mark."""
-    asking = [part for part in _SENTENCE_END.split(clean_utterance(line)) if "?" in part]
-    return [part for text in asking for part in _NEXT_QUESTION.split(text)] or [line]
-
-
-def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
-    """Whether anything that is known of an item, and was not heard yet, speaks of what is asked."""
-    texts = [t for t in (*item.facts, *_SENTENCE_END.split(item.description)) if not heard(t)]
-    asked = _without_name(_asking(clean_utterance(question)), item)
-    return max(by_words(asked, texts), default=0.0) > 0
-
-
-def by_words(question: str, texts: Sequence[str]) -> list[float]:
-    """How well each text answers a question: topics of the question that it speaks of, and words
-    that it shares, which count the less the more of the texts have them."""
-    asked = [topic for topic in knowledge().topics.values() if _says(question, topic.asked)]
-    words = set(_stems(question)) - _dull()
-    owners = Counter(stem for text in texts for stem in set(_stems(text)))
-    return [
-        sum(_weight(_says(text, topic.told)) for topic in asked)
-        + sum(1 / owners[stem] for stem in words & set(_stems(text)))
-        for text in texts
-    ]
-
-
-def _weight(hits: int) -> float:
-    return TOPIC + AGAIN * (hits - 1) if hits else 0.0
-
-
 def asks_about_goods(line: str, reading: Reading, *, on_topic: bool = False) -> bool:
     """Whether a line asks what goods are like: not for their price, stock or availability, not for
     the total, and not about other things. `reading` is the reading of the line; `on_topic` asks for
     a question about one of the topics."""
-    sentences = _SENTENCE_END.split(clean_utterance(line))
+    sentences = SENTENCE_END.split(clean_utterance(line))
     return any(_asks_about_goods(sentence, reading, on_topic) for sentence in sentences)
 
 
 def asks_for_price(line: str) -> bool:
     """Whether a line asks what goods cost, or for less."""
-    return bool(_says(line, knowledge().prices)) and not _says(line, knowledge().measures)
+    return bool(says(line, knowledge().prices)) and not says(line, knowledge().measures)
 
 
 def asks_what_it_costs(part: str) -> bool:
     """Whether a sentence asks for a price, not only has a word of prices: "to lower me down"."""
-    return asks_for_price(part) and ("?" in part or bool(_says(part, knowledge().asking)))
+    return asks_for_price(part) and ("?" in part or bool(says(part, knowledge().asking)))
 
 
 def asks_for_goods(line: str, *, named: bool) -> bool:
@@ -197,85 +113,102 @@ def asks_for_goods(line: str, *, named: bool) -> bool:
 
 def compares(line: str) -> bool:
     """Whether a line asks how goods differ."""
-    return bool(_says(line, knowledge().comparing))
+    return bool(says(line, knowledge().comparing))
 
 
 def tells_a_need(sentence: str) -> bool:
     """Whether a sentence tells a need, or asks what there is."""
-    return bool(_says(sentence, knowledge().needing))
+    return bool(says(sentence, knowledge().needing))
 
 
 def orders(line: str) -> bool:
     """Whether a line has words of an order in it."""
-    return bool(_says(line, knowledge().ordering)) or has_number(line)
+    return bool(says(line, knowledge().ordering)) or has_number(line)
+
+
+def without_echoes(line: str, heard: str) -> str:
+    """A line without the sentences that only say again what was heard: "Three miles! Splendid." """
+    known = set(stems(heard))
+    parts = SENTENCE_END.split(line)
+    return " ".join(part for part in parts if not set(stems(part)) <= known)
 
 
 def adds(line: str) -> bool:
     """Whether a line has words for something in addition."""
-    return bool(_says(line, knowledge().adding))
+    return bool(says(line, knowledge().adding))
 
 
 def adds_or_joins(line: str) -> bool:
     """Whether a line may put something beside other things."""
-    return bool(_says(line, (*knowledge().adding, *knowledge().joining)))
+    return bool(says(line, (*knowledge().adding, *knowledge().joining)))
 
 
 def goes_back(line: str) -> bool:
     """Whether a line has words for an earlier order: "as it was", "put it back"."""
-    return bool(_says(line, knowledge().returning))
+    return bool(says(line, knowledge().returning))
 
 
 def stays(clause: str) -> bool:
     """Whether words tell that goods stay in an order."""
-    return bool(_says(clause, knowledge().staying))
+    return bool(says(clause, knowledge().staying))
 
 
 def takes_all(line: str) -> bool:
     """Whether a line changes the numbers of a whole order."""
-    return bool(_says(line, knowledge().changing_all))
+    return bool(says(line, knowledge().changing_all))
 
 
 def does_not_want(clause: str) -> bool:
     """Whether a clause says that something is not wanted."""
-    return bool(_says(clause, knowledge().unwanted))
+    return bool(says(clause, knowledge().unwanted))
+
+
+def removes(line: str) -> bool:
+    """Whether a line has any words that could take goods out of an order, or change them."""
+    return bool(says(line, knowledge().removing)) or puts_back(line) or does_not_want(line)
 
 
 def puts_back(clause: str) -> bool:
     """Whether words tell to take goods out of an order."""
-    return bool(_says(clause, knowledge().putting_back))
+    return bool(says(clause, knowledge().putting_back))
 
 
 def haggles(line: str) -> bool:
     """Whether a line can be about a lower price."""
-    return bool(_says(line, knowledge().haggling)) or has_number(line)
+    return bool(says(line, knowledge().haggling)) or has_number(line)
 
 
 def refers(line: str) -> bool:
     """Whether a line may mean goods that it does not name: by a pronoun, a number, an order."""
-    return bool(_says(line, knowledge().referring)) or has_number(line)
+    return bool(says(line, knowledge().referring)) or has_number(line)
 
 
 def asks_for_a_deal(sentence: str) -> bool:
     """Whether a sentence asks for price, stock, total or availability, or orders."""
     cues = knowledge()
-    other = _says(sentence, (*cues.measures, *cues.comparing))
-    return bool(_says(sentence, cues.deals)) and not other
+    other = says(sentence, (*cues.measures, *cues.comparing))
+    return bool(says(sentence, (*cues.deals, *cues.prices))) and not other
+
+
+def unled(sentence: str) -> str:
+    """A sentence without what only leads to its question."""
+    return _LEADING.sub("", sentence)
 
 
 def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
-    cues = knowledge()
-    if not ("?" in sentence or _says(sentence, cues.asking)):
+    cues, sentence = knowledge(), unled(sentence)
+    if not ("?" in sentence or says(sentence, cues.asking)):
         return False
     if asks_for_a_deal(sentence):
         return False
-    on_topic = any(_says(sentence, topic.asked) for topic in cues.topics.values())
+    on_topic = any(says(sentence, topic.asked) for topic in cues.topics.values())
     if strictly and not on_topic:
         return False
     if reading.mentions:
         return (
             on_topic or compares(sentence) or not has_number(sentence)
         )  # "is 50 all right for the axe?" is a bid
-    return on_topic and bool(_says(sentence, cues.goods)) and not _says(sentence, cues.others)
+    return on_topic and bool(says(sentence, cues.goods)) and not says(sentence, cues.others)
 
 
 def speaks_of_price(sentence: str, currency: str = "") -> bool:
@@ -320,38 +253,6 @@ def _is_number(word: str) -> bool:
     )
 
 
-def _without_prices(text: str, currency: str) -> str:
-    sentences = _SENTENCE_END.split(text)
-    return " ".join(s for s in sentences if s and not speaks_of_price(s, currency))
-
-
-def _asking(line: str) -> str:
-    """The sentences of a line that ask; all where none has a question mark."""
-    asking = [sentence for sentence in _SENTENCE_END.split(line) if "?" in sentence]
-    return " ".join(asking) or line
-
-
-def _without_name(question: str, item: Item) -> str:
-    """A question without the item's name, which says nothing about what is asked: its last word,
-    and others of it before that."""
-    name = [re.escape(stem) for stem in _stems(item.item_name.partition(" (")[0])]
-    if not name:
-        return question
-    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*(?:{name[-1]}\w{{0,3}}|{name[0]}y? ones?)\b"
-    return re.sub(named, "it", question, flags=re.IGNORECASE)
-
-
-def _shortened(text: str) -> str:
-    """As many sentences as fit; of a first one that is too long as many words as fit."""
-    if len(text) <= MAX_TOLD:
-        return text
-    ends = [match.start() for match in _SENTENCE_END.finditer(text, 0, MAX_TOLD + 2)]
-    if ends and ends[0] <= MAX_TOLD:
-        return text[: max(end for end in ends if end <= MAX_TOLD)]
-    cut = text[: MAX_TOLD - 3]
-    return cut.rpartition(" ")[0].rstrip(" ,;:-") + "..." if " " in cut else cut + "..."
-
-
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """A word without its ending: `stores`, `stored` and `storing` are one."""
@@ -364,18 +265,18 @@ def with_g(text: str) -> str:
     return _DROPPED_G.sub("g", text)
 
 
-def _stems(text: str) -> list[str]:
+def stems(text: str) -> list[str]:
     return [stem(word) for word in _WORD.findall(with_g(text))]
 
 
 @cache
-def _dull() -> frozenset[str]:
+def dull_stems() -> frozenset[str]:
     return frozenset(map(stem, knowledge().dull))
 
 
-def _says(text: str, phrases: Sequence[str]) -> int:
+def says(text: str, phrases: Sequence[str]) -> int:
     """How often a text has one of the phrases."""
-    return len(_pattern(tuple(phrases)).findall(" ".join(["<", *_stems(text), ">", ""])))
+    return len(_pattern(tuple(phrases)).findall(" ".join(["<", *stems(text), ">", ""])))
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Goods that a line asks for by a name that nothing here has: "do you sell any saffron?"
+"""Goods that a line asks for and that are not sold here: "do you sell any saffron?"
 
-A small model shows other goods without a word. What is said instead is no more than is known: that
-nothing is called so.
+A small model shows other goods without a word, or talks of other things. What is said instead is no
+more than is known: that nothing is called so, or that it is not sold.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.fitting import has_word_of, telling
-from haggle.trade.knowledge import knowledge
+from haggle.trade.knowledge import knowledge, tells_a_need
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, worded
 from haggle.trade.session import Session
@@ -20,8 +20,9 @@ MOST = 3  # words of a name
 
 _CLAUSE = re.compile(r"[^.,;:!?()]+\??")
 _WORD = re.compile(r"[a-z][a-z'’-]*")
-_SELLS = r"(?:you|ya|ye|u|they) (?:also |even )?(?:sell|stock|carry)"
-_HAS = r"(?:you|ya|ye|u) (?:got|have)|have (?:you|ya|ye|u)(?: got)?|^(?:and |but )?got"
+_SELLS = r"(?:you|ya|ye|u|thou|they) (?:also |even )?(?:sell|sellest|stock|carry)"
+_YOU = r"(?:you|ya|ye|u|thou)"
+_HAS = rf"{_YOU} (?:got|have)|(?:have|hast) {_YOU}(?: got)?|^(?:and |but )?got"
 _ASKED = (  # what is had may be no goods, so it is heard with goods on show alone
     re.compile(rf"\b{_SELLS} (?:any |an? |some )?(?P<name>.+)"),
     re.compile(rf"\b(?:{_HAS}) any (?P<name>.+)"),
@@ -29,15 +30,27 @@ _ASKED = (  # what is had may be no goods, so it is heard with goods on show alo
 
 
 def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
-    """The outcome that says so where the line asks for goods under a name that nothing here has."""
+    """The outcome that says so where the line asks for goods under a name that nothing here has, or
+    for goods that are known and not sold."""
     state = session.procedure.state(resolved.proposal.state)
     if not (state.payload == "show" or resolved.proposal.state == session.procedure.fallback):
         return resolved
     name = asked_in_vain(session, line, talk=state.payload != "show")
-    if not name:
+    note = Note("unheard_of", name) if name else _unsold(session, line)
+    if note is None:
         return resolved
-    notes = (*resolved.notes, Note("unheard_of", name))
+    notes = (*resolved.notes, note)
     return worded(session, replace(resolved, notes=notes), resolved.proposal.say)
+
+
+def _unsold(session: Session, line: str) -> Note | None:
+    """What is said of goods that are known and not sold, where a line names only these and asks."""
+    goods = session.world.by_id
+    named = [goods[i] for i in sorted(session.named(line)) if i in goods]
+    asks = "?" in line or tells_a_need(line)
+    if not asks or len(named) != 1 or named[0].for_sale:
+        return None
+    return Note("sold_out" if named[0].quantity == 0 else "not_sold", named[0].item_name)
 
 
 def asked_in_vain(session: Session, line: str, *, talk: bool = False) -> str:

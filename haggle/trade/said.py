@@ -121,7 +121,8 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
         return (state,)
     if session.cart and not resolved.cart:
         return ("OFFER_cleared",)
-    return ("CASUAL_unsold",) if "unheard_of" in notes else _talk(session, line)
+    unsold = notes & {"unheard_of", "not_sold", "sold_out"}
+    return ("CASUAL_unsold",) if unsold else _talk(session, line)
 
 
 def _talk(session: Session, line: str) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ from data_gen.language.phrasebook import PHRASES, SPLITS, Split, load_phrasebook
 from data_gen.worlds import QUALITIES, SCALES, Shop, invented_word, sample_shop, shop_of
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
-from haggle.trade.knowledge import MAX_TOLD, speaks_of_price
+from haggle.trade.knowledge import speaks_of_price
+from haggle.trade.telling import MAX_TOLD
 from haggle.trade.world import World, normalise
 from haggle.trade.world_io import load_world, named_world
 

@@ -339,8 +339,8 @@ def _seconds(lines: list[str]) -> float:
 def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one():
     """Without a model: with the guard at `state` no other line can close a sale."""
     from eval.cases import load_cases
-    from haggle.trade.guard import terms_of
     from haggle.trade.replay import replay
+    from haggle.trade.review import terms_of
     from haggle.trade.session import Session
     from haggle.trade.world_io import load_worlds
 

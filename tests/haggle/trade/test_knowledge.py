@@ -10,8 +10,9 @@ import yaml
 
 from haggle.core.config import read_text
 from haggle.language.english.linker import English
-from haggle.trade.knowledge import MAX_TOLD, asks_about_goods, speaks_of_price, told
+from haggle.trade.knowledge import asks_about_goods, speaks_of_price
 from haggle.trade.session import Session
+from haggle.trade.telling import MAX_TOLD, told
 from haggle.trade.world import Item
 
 QUESTIONS = Path(__file__).with_name("questions.yaml")

@@ -9,9 +9,10 @@ import pytest
 
 from haggle.core.config import CONFIGS, ROOT
 from haggle.core.errors import HaggleError
-from haggle.trade.knowledge import MAX_TOLD, speaks_of_price
+from haggle.trade.knowledge import speaks_of_price
 from haggle.trade.methods import get_method
 from haggle.trade.session import Session
+from haggle.trade.telling import MAX_TOLD
 from haggle.trade.world import counted
 from haggle.trade.world_io import CSV_META, load_world, load_worlds
 

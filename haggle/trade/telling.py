@@ -1,0 +1,153 @@
+"""What a merchant can tell about goods: the fact that answers a question, or the description.
+
+No model is asked. Which fact answers is a matter of scores: `told` takes any function that gives
+each text one for a question. The one here counts words that both share, and topics: a question
+that asks `where ... from` is about origin, and so is a fact with `from` in it (`knowledge.yaml`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from haggle.core.text import clean_utterance
+from haggle.trade.knowledge import (
+    SENTENCE_END,
+    dull_stems,
+    knowledge,
+    says,
+    speaks_of_price,
+    stems,
+    unled,
+)
+from haggle.trade.world import Item
+
+MAX_TOLD = 200
+TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only it shares is 1
+AGAIN = 0.25  # what each further phrase of the same topic adds
+Score = Callable[[str, Sequence[str]], Sequence[float]]
+
+_NEXT_QUESTION = re.compile(
+    r"(?<=[.!?])\s+|,?\s+(?:and|n)\s+(?=(?:is|are|does?|did|can|may|will|would|has|have|how|what|which|who|where|when)\b)",
+    re.IGNORECASE,
+)
+_UNMARKED = re.compile(  # where a question without its mark begins
+    r"(?:^|[,;:.]\s+|\b(?:and|n|but|so|seriously)\s+)"
+    r"(?=(?:how(?:'?s)?|what|where|which|who|(?:is|does|can|will) it|(?:are|do|can|will) they)\b)",
+    re.IGNORECASE,
+)
+
+
+def told(
+    item: Item,
+    question: str,
+    score: Score | None = None,
+    *,
+    currency: str = "",
+    heard: Callable[[str], bool] = lambda text: False,
+) -> str:
+    """What to say about an item that a player asks about; "" where nothing (more) is known of it.
+
+    The fact with the best score, or where none has any the description's first sentences: at most
+    200 characters, cut at the end of a sentence. Sentences that speak of a price are left out. Who
+    asks on wants something else, so what was `heard` is not told again.
+    """
+
+    asked = _without_name(_asking(clean_utterance(question)), item)
+    sentences = SENTENCE_END.split(item.description)
+    facts, said = ([_sayable(t, currency) for t in texts] for texts in (item.facts, sentences))
+    for asking in (asked, _without_name(clean_utterance(question), item)):
+        for known in (lambda text: not heard(text), lambda text: True):  # what answers, again
+            answer = _answering(asking, filter(known, facts), filter(known, said), score)
+            if answer:
+                return answer
+    rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
+    return next((text for text in rest if text and not heard(text)), "")
+
+
+def _sayable(text: str, currency: str) -> str:
+    return _shortened(_without_prices(text, currency))
+
+
+def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Score | None) -> str:
+    """The fact or sentence that answers a question; "" where none does."""
+    facts = [text for text in facts if text]
+    scores = (score or by_words)(asked, facts) if facts else ()
+    best = max(range(len(facts)), key=lambda n: scores[n], default=None)
+    found = facts[best] if best is not None and scores[best] > 0 else ""
+    if _shared(asked, found) or (best is not None and scores[best] >= TOPIC):
+        return found
+    near = next((text for text in said if text and _shared(asked, text)), "")
+    return near or found
+
+
+def _shared(question: str, text: str) -> bool:
+    """Whether a text has a telling word of the question."""
+    return not (set(stems(question)) - dull_stems()).isdisjoint(stems(text))
+
+
+def questions(line: str) -> list[str]:
+    """The questions of a line, one by one, without what only leads to them; the line itself where
+    nothing in it begins as a question."""
+    sentences = SENTENCE_END.split(clean_utterance(line))
+    asking = [unled(part) for part in sentences if "?" in part]
+    if not asking:
+        asking = [part[m.end() :] for part in sentences if (m := _UNMARKED.search(part))]
+    return [part for text in asking for part in _NEXT_QUESTION.split(text)] or [line]
+
+
+def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
+    """Whether anything that is known of an item, and was not heard yet, speaks of what is asked."""
+    texts = [t for t in (*item.facts, *SENTENCE_END.split(item.description)) if not heard(t)]
+    asked = _without_name(_asking(clean_utterance(question)), item)
+    return max(by_words(asked, texts), default=0.0) > 0
+
+
+def by_words(question: str, texts: Sequence[str]) -> list[float]:
+    """How well each text answers a question: topics of the question that it speaks of, and words
+    that it shares, which count the less the more of the texts have them."""
+    asked = [topic for topic in knowledge().topics.values() if says(question, topic.asked)]
+    words = set(stems(question)) - dull_stems()
+    owners = Counter(stem for text in texts for stem in set(stems(text)))
+    return [
+        sum(_weight(says(text, topic.told)) for topic in asked)
+        + sum(1 / owners[stem] for stem in words & set(stems(text)))
+        for text in texts
+    ]
+
+
+def _weight(hits: int) -> float:
+    return TOPIC + AGAIN * (hits - 1) if hits else 0.0
+
+
+def _without_prices(text: str, currency: str) -> str:
+    sentences = SENTENCE_END.split(text)
+    return " ".join(s for s in sentences if s and not speaks_of_price(s, currency))
+
+
+def _asking(line: str) -> str:
+    """The sentences of a line that ask; all where none has a question mark."""
+    asking = [sentence for sentence in SENTENCE_END.split(line) if "?" in sentence]
+    return " ".join(asking) or line
+
+
+def _without_name(question: str, item: Item) -> str:
+    """A question without the item's name, which says nothing about what is asked: its last word,
+    and others of it before that."""
+    name = [re.escape(stem) for stem in stems(item.item_name.partition(" (")[0])]
+    if not name:
+        return question
+    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*(?:{name[-1]}\w{{0,3}}|{name[0]}y? ones?)\b"
+    return re.sub(named, "it", question, flags=re.IGNORECASE)
+
+
+def _shortened(text: str) -> str:
+    """As many sentences as fit; of a first one that is too long as many words as fit."""
+    if len(text) <= MAX_TOLD:
+        return text
+    ends = [match.start() for match in SENTENCE_END.finditer(text, 0, MAX_TOLD + 2)]
+    if ends and ends[0] <= MAX_TOLD:
+        return text[: max(end for end in ends if end <= MAX_TOLD)]
+    cut = text[: MAX_TOLD - 3]
+    return cut.rpartition(" ")[0].rstrip(" ,;:-") + "..." if " " in cut else cut + "..."
