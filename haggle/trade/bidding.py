@@ -7,15 +7,18 @@ the merchant answers the bid with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 
-from haggle.trade.knowledge import knowledge, with_g
-from haggle.trade.ledger import bid_amount, counter_offer, total
+from haggle.trade.fitting import ruled_out
+from haggle.trade.knowledge import SENTENCE_END, haggles, knowledge, tells_a_need, with_g
+from haggle.trade.ledger import Cart, bid_amount, counter_offer, total
+from haggle.trade.procedure import Payload
 from haggle.trade.resolve import Resolved, worded
 from haggle.trade.session import Session
-from haggle.trade.wire import Bid
+from haggle.trade.wire import Bid, Proposal
 
+BRIEF = 5  # words of a sentence that is a bid though it does not speak of money
 LIKELY = 0.4  # of the price: less is no bid that is meant
 
 _EACH = r"(?:each|apiece|a piece|a pop|per piece|per)\b"
@@ -31,29 +34,85 @@ class Offer:
     sure: bool
 
 
-def offered(session: Session, line: str) -> Offer | None:
-    """The price of a line that names one; None where none does."""
+def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None:
+    """The price of a line that names one; None where none does. With `purse` what somebody has is
+    one as well: "I have only thirty crowns"."""
     reading = session.read(line)
     text, cues = reading.line.casefold(), knowledge()
     money = rf"(?:{re.escape(session.world.currency.casefold())}|{'|'.join(sorted(cues.money))})\b"
+    named_at = {mention.start for mention in reading.mentions}
     for number in reading.numbers:
         before, behind = with_g(text[: number.start]), text[number.end :]
-        if number.value is None or _ends(cues.purse, before):
+        has = _ends(cues.purse, before)
+        if number.value is None or number.value in _asked(session, line) or (has and not purse):
             continue
         each = re.match(rf"\s*(?:{money}\s*)?{_EACH}", behind) is not None
         named = re.match(rf"\s*{money}", behind) is not None
-        bought = re.match(rf"\s*(?:{money}\s*)?(?:{'|'.join(cues.bid_for)})", behind) is not None
+        bought = bool(re.match(rf"\s*(?:{money}\s*)?(?:{'|'.join(cues.bid_for)})", behind))
+        goods = re.match(rf"\s*(?:{money}\s*)?for (?:the |that |this |a |an )?", behind)
+        swaps = re.search(r"\b(?:swap|switch|trade|exchange|change|turn)\b", before) is not None
+        bought = bought or (
+            goods is not None and number.end + goods.end() in named_at and not swaps
+        )
         alone = re.match(r"\s*(?:$|[.,;:!?)]|and\b)", behind) is not None
         pays, asks = _ends(cues.paying, before), _ends(cues.bidding, before)
         sure = bought or (pays and (alone or named or each)) or (asks and named)
-        if sure or named or (asks and (alone or each)):
+        if sure or named or has or (asks and (alone or each)):
             return Offer(number.value, f"{number.value} each" if each else number.value, sure)
     return None
+
+
+def _asked(session: Session, line: str) -> set[float | None]:
+    """The prices that stand: what the merchant asks for the cart, and for goods of a line."""
+    goods = session.world.by_id
+    return {session.sale_price, *(goods[i].price for i in session.named(line, sure=False))}
 
 
 def _ends(phrases: Sequence[str], before: str) -> bool:
     ends = rf"\b(?:{'|'.join(phrases)})\s+(?:(?:my|the|that|about|around)\s+)?$"
     return re.search(ends, before) is not None
+
+
+def bargained(session: Session, line: str, proposal: Proposal, states: Set[str]) -> Proposal | None:
+    """The bid of a line that a proposal passes over: of goods in the cart a bid, of goods that are
+    named or in view an order of one. None where there is none. `states` may follow."""
+    procedure, world = session.procedure, session.world
+    state = procedure.state(proposal.state)
+    if state.payload in ("cart", "bid") or state.clears or state.resets or not haggles(line):
+        return None
+    offer = offered(session, line, purse=bool(session.cart))
+    brief = len(SENTENCE_END.split(line.strip())[-1].split()) <= BRIEF  # "would you do 125"
+    cart = session.cart or (_one(session, line) if offer and (offer.sure or brief) else {})
+    price = session.sale_price if session.cart else total(world, cart)
+    if not (offer and cart and _is_likely(offer, price or 0.0, sum(cart.values()))):
+        return None
+    wanted: Payload = "bid" if session.cart else "cart"
+    follows = next((s for s in states if procedure.states[s].payload == wanted), None)
+    if follows is None:
+        return None
+    told = replace(proposal, state=follows, cart=None, change=None, show=None, bid=None)
+    if session.cart:
+        return replace(told, bid=offer.bid)
+    return replace(told, cart=tuple((world.by_id[i].item_name, n) for i, n in cart.items()))
+
+
+def _one(session: Session, line: str) -> Cart:
+    """One piece of the only good that a line names, or that is in view; none where it asks for
+    others."""
+    world = session.world
+    if tells_a_need(line):
+        return {}
+    ids = session.named(line) or session.named(line, sure=False)
+    items = [world.by_id[i] for i in ids]
+    items = items or [item for name in session.in_view() if (item := world.find(name))]
+    found = {item.item_id: 1 for item in items if item.for_sale}
+    return found if len(items) == 1 and not found.keys() & ruled_out(world, line) else {}
+
+
+def _is_likely(offer: Offer, price: float, pieces: int) -> bool:
+    """Whether an offer is a bid that is meant: below the price, and not absurdly so."""
+    wanted = bid_amount(offer.bid, price, pieces)
+    return wanted is not None and LIKELY * price <= wanted < price
 
 
 def answered(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -66,8 +125,7 @@ def answered(session: Session, line: str, resolved: Resolved) -> Resolved:
         return resolved
     world, cart = session.world, resolved.cart
     current = resolved.sale_price if resolved.sale_price is not None else total(world, cart)
-    wanted = bid_amount(offer.bid, current, sum(cart.values()))
-    if wanted is None or not LIKELY * current <= wanted < current:
+    if not _is_likely(offer, current, sum(cart.values())):
         return resolved
     price = counter_offer(world, cart, current, offer.bid)
     return worded(session, resolved, resolved.proposal.say, price)

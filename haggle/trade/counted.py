@@ -29,7 +29,10 @@ _TAKES = re.compile(  # "take four out", "lose one", "put two of them back"
     r" (?:(?:out|off|away|back|just|only|another) )?(\d+|[a-z]+)\b"
 )
 _WORD = re.compile(r"[a-z]+")
-_DENIED = re.compile(r"\b(?:no|never|rather|already|later|about)\b|n['’]t\b|\b(?:give|offer) you\b")
+_DENIED = re.compile(
+    r"\b(?:no|never|rather|already|later|about)\b|n['’]t\b|\b(?:give|offer) you\b"
+    r"|\bi (?:still |do )?(?:have|own)\b|\bi(?:['’]ve| have) got\b"
+)
 
 
 def counted(session: Session, line: str, asked: Lines) -> Lines:
@@ -95,11 +98,20 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, stock: 
     if offer and quantity == offer.number and (offer.sure or offer.number > stock):
         return False  # "do 17 and it's mine"
     words = set(_WORD.findall(clean_utterance(line).casefold()))
+    if isinstance(quantity, int) and quantity > stock and quantity in _told(session) - counts:
+        return False  # "eighty centimetres? that's plenty"
     said = numbers_in_line(session.linked_line(line)) | counts | others
     few = isinstance(quantity, int) and quantity <= held + FEW
     past = (numbers_in_line(exchange.player) for exchange in session.exchanges)
     hinted = words & (knowledge().counting | CUES.shared | CUES.twice)
     return bool(few or said or hinted or quantity in set().union(*past))
+
+
+def _told(session: Session) -> set[int]:
+    """The numbers in what the merchant just told of goods: "eighty centimetres"."""
+    outcome = session.exchanges[-1].outcome if session.exchanges else ""
+    told = outcome.partition("told: ")[2].casefold()
+    return numbers_in_line(told) | set(map(whole_number, _WORD.findall(told)))
 
 
 def _same(session: Session, asked: Lines) -> bool:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from haggle.core.text import clean_utterance
 from haggle.trade.fitting import fits, name_stems, ruled_out, said_stems
 from haggle.trade.knowledge import (
+    SENTENCE_END,
     adds,
     adds_or_joins,
     goes_back,
@@ -31,8 +32,10 @@ from haggle.trade.wire import UNLISTED, Quantity
 from haggle.trade.world import World
 
 _ONLY = re.compile(r"\b(?:just|only)\s+(?:(?:the|my|an?|one|\d+)\s+)?$", re.IGNORECASE)
+_INSTEAD = re.compile(r"\binstead\b(?! o[f'’])", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
 
+BRIEF = 6  # words of a sentence that swaps goods for their like
 Lines = tuple[tuple[str, Quantity], ...]
 
 
@@ -119,6 +122,22 @@ def _in_clauses(session: Session, line: str, says: Callable[[str], bool]) -> fro
         if named and says(reading.line[start:end]):
             found.update(thing.id for mention in named for thing in mention.candidates)
     return frozenset(found)
+
+
+def swapped_out(session: Session, line: str, asked: Lines) -> frozenset[str]:
+    """Ids of goods in the cart whose like takes their place in as many pieces or more: "two storm
+    lanterns instead"."""
+    part = next((p for p in SENTENCE_END.split(line) if _INSTEAD.search(p)), "")
+    numbers = {item_id(session.world, name): number for name, number in asked}
+    new = session.named(part) - session.cart.keys() if len(part.split()) <= BRIEF else frozenset()
+    if len(new) != 1 or session.named(part, sure=False) & session.cart.keys():
+        return frozenset()
+    goods, number = session.world.by_id, numbers.get(next(iter(new)), 0)
+    kind = name_stems(goods[next(iter(new))].item_name)
+    return frozenset(
+        i for i, held in session.cart.items()
+        if name_stems(goods[i].item_name) & kind and isinstance(number, int) and held <= number
+    )  # fmt: skip
 
 
 def is_swap(session: Session, line: str, lost: list[str], asked: Lines) -> bool:

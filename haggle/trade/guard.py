@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, replace
 from haggle.core import domain
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
+from haggle.trade.bidding import bargained
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted, passed_over
 from haggle.trade.edits import carried_out, held
-from haggle.trade.evident import evident_lines, is_swap, item_id, left_out, lost_goods
+from haggle.trade.evident import evident_lines, is_swap, item_id, left_out, lost_goods, swapped_out
 from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out, suited
 from haggle.trade.knowledge import (
     adds,
@@ -192,14 +193,16 @@ class Guard:
         if state.payload != "cart":
             return ruling
         before = carried_out(session, proposal)
-        asked = counted(session, self.utterance, before)
+        out = swapped_out(session, self.utterance, before)
+        asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
+        asked = counted(session, self.utterance, asked)
         if asked != before:
             proposal = replace(proposal, cart=asked, change=None)
             ruling = replace(ruling, action=proposal)
         if new := self._only_asked_about(asked):
             return self._shown(ruling, "asked_about", new)
         kept = evident_lines(session, self.utterance, asked)
-        lost = lost_goods(session, self.utterance, kept)
+        lost = [i for i in lost_goods(session, self.utterance, kept) if i not in out]
         words = consent.replaces() or consent.calls_off()
         if lost and (words or is_swap(session, self.utterance, lost, kept)):
             lost = []
@@ -346,11 +349,18 @@ class Guard:
         )
 
     def _bid(self, ruling: Ruling, consent: Consent) -> Ruling:
-        """A bid below nothing is none, nor is a question that speaks of no price."""
+        """A bid below nothing is none, nor is a question that speaks of no price. A bid that is
+        passed over is answered."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
         if session.procedure.state(proposal.state).payload != "bid":
-            return ruling
+            open_ = self.evidence.verdict == "open" and not ruling.reasons
+            bid = bargained(session, self.utterance, proposal, self._states) if open_ else None
+            if bid is None:
+                return ruling
+            states = session.procedure.states
+            bidding = next((s for s in states if states[s].payload == "bid"), bid.state)
+            return ruling.because("bid", bid, lines().safe[bidding])
         line, reading = self.utterance, session.read(self.utterance)
         others = asks_for_goods(line, named=bool(session.named(line) - session.cart.keys()))
         asks = asks_about_goods(line, reading) or (others and "?" in line)
