@@ -107,11 +107,11 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, stock: 
     return bool(few or said or hinted or quantity in set().union(*past))
 
 
-def _told(session: Session) -> set[int]:
+def _told(session: Session) -> set[int | None]:
     """The numbers in what the merchant just told of goods: "eighty centimetres"."""
     outcome = session.exchanges[-1].outcome if session.exchanges else ""
-    told = outcome.partition("told: ")[2].casefold()
-    return numbers_in_line(told) | set(map(whole_number, _WORD.findall(told)))
+    reading = session.read(outcome.partition("told: ")[2])
+    return {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
 
 
 def _same(session: Session, asked: Lines) -> bool:

@@ -24,6 +24,7 @@ from haggle.trade.knowledge import (
     removes,
     stays,
     takes_all,
+    wants,
 )
 from haggle.trade.ledger import Cart
 from haggle.trade.prompting import noted_cart
@@ -97,7 +98,7 @@ def lost_goods(session: Session, line: str, asked: Lines) -> list[str]:
     consent = session.read(line).consent
     adding = adds(line) and not (consent and consent.replaces())
     staying = _in_clauses(session, line, stays)
-    wanted = frozenset() if removes(line) else _in_clauses(session, line, orders) - taken
+    wanted = frozenset() if removes(line) else _in_clauses(session, line, wants) - taken
     meant = taken if adding else named - wanted
     return [i for i in gone if i in staying or i not in meant]
 
@@ -128,8 +129,10 @@ def swapped_out(session: Session, line: str, asked: Lines) -> frozenset[str]:
     """Ids of goods in the cart whose like takes their place in as many pieces or more: "two storm
     lanterns instead"."""
     part = next((p for p in SENTENCE_END.split(line) if _INSTEAD.search(p)), "")
+    if not part or len(part.split()) > BRIEF:
+        return frozenset()
     numbers = {item_id(session.world, name): number for name, number in asked}
-    new = session.named(part) - session.cart.keys() if len(part.split()) <= BRIEF else frozenset()
+    new = session.named(part) - session.cart.keys()
     if len(new) != 1 or session.named(part, sure=False) & session.cart.keys():
         return frozenset()
     goods, number = session.world.by_id, numbers.get(next(iter(new)), 0)

@@ -64,6 +64,12 @@ _REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rul
 )
 _THE_ONE = re.compile(r"\b((?:the|that|this|these|those)\s+(?:[\w'’-]+\s+){0,2})ones?\b")
 _A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
+_WHICH = re.compile(
+    r"\b(?:which|what)(?: of (?:the|your|these|those)(?: two| three)?)? ([a-z]{3,})\b"
+)
+_OTHER = re.compile(
+    r"\b(?:the other|another|any other|other)\b(?!.*\b(?:day|time|way|hand)\b)[^.!]*\?"
+)
 _OF_THOSE = re.compile(r"\b(?:the|which)\s+ones?\b|\bwhich of\b|\bthe [\w-]+ one\b")
 
 
@@ -71,6 +77,9 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with goods on show that fit what a line describes, where it names none and the
     model would show others."""
     world, out = session.world, ruled_out(session.world, line)
+    alike = of_kind(session, line) if resolved.shown else []
+    if alike and "?" in line:
+        return _showing(session, resolved, likeliest(alike, line)[:MOST])
     if not resolved.shown or session.named(line) - out:
         return resolved
     if session.named(line, sure=False) & {item.item_id for item in _known(world, resolved.shown)}:
@@ -83,6 +92,10 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if (of_those or of_shown) and not choosing:
         return resolved  # a question about goods in cart or view
     items = likeliest(view, line) if choosing else suited(session, line)
+    return _showing(session, resolved, items)
+
+
+def _showing(session: Session, resolved: Resolved, items: Sequence[Item]) -> Resolved:
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
         return resolved
@@ -91,6 +104,26 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     return finish(
         session, proposal, resolved.cart, resolved.sale_price, items, resolved.notes, told
     )
+
+
+def of_kind(session: Session, line: str) -> list[Item]:
+    """Goods of the kind that a line asks to choose from: "which seal stands the cold?", or what is
+    like the goods in view where it asks for the other: "is there another one?"."""
+    world, said = session.world, clean_utterance(line).casefold()
+    asked = name_stems(" ".join(_WHICH.findall(said)))
+    if found := [item for item in world.inventory if asked & name_stems(item.item_name)]:
+        return found
+    if _OTHER.search(said):
+        held = (world.by_id[i].item_name for i in session.cart)
+        view = _known(world, (*session.in_view(), *session.shown, *held))
+        kinds = frozenset().union(*(name_stems(item.item_name) for item in view))
+        named = said_stems(said) & kinds
+        return [
+            i
+            for i in world.inventory
+            if i not in view and (named or kinds) & name_stems(i.item_name)
+        ]
+    return []
 
 
 def _known(world: World, names: Sequence[str]) -> list[Item]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from haggle.trade.fitting import ruled_out
+from haggle.trade.fitting import of_kind, ruled_out
 from haggle.trade.knowledge import asks_about_goods, asks_for_a_deal, asks_what_it_costs, compares
 from haggle.trade.ledger import Note, speak_prices
 from haggle.trade.resolve import Resolved, finish, worded
@@ -122,13 +122,15 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     """The one or two goods that a question is about: of those shown in answer the named ones, those
     named, those shown, the only one in view, or the first of these of which an answer is known."""
     world = session.world
-    named = [world.by_id[i] for i in sorted(session.named(line) - ruled_out(world, line))]
-    answer = [item for item in map(world.find, shown) if item is not None]
-    view = [item for item in map(world.find, session.in_view()) if item is not None]
-    choices = ([item for item in answer if item in named], named, answer, view[:2])
+    out = ruled_out(world, line)
+    named = [world.by_id[i] for i in sorted(session.named(line) - out)]
+    answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
+    view = [item for item in map(world.find, session.in_view()) if item and item.item_id not in out]
+    chosen = answer if of_kind(session, line) else []
+    choices = (chosen, [item for item in answer if item in named], named, answer, view[:2])
     if compares(line) and len(answer or view) > 1:
         return (answer or view)[:MOST]
-    for most, items in zip((MOST, MOST, MOST, 1), choices, strict=True):
+    for most, items in zip((MOST, MOST, MOST, MOST, 1), choices, strict=True):
         known = [item for item in items if item.for_sale]
         if 1 <= len(known) <= most:
             return known

@@ -122,8 +122,13 @@ def tells_a_need(sentence: str) -> bool:
 
 
 def orders(line: str) -> bool:
+    """Whether a line has words of an order in it, or a number."""
+    return wants(line) or has_number(line)
+
+
+def wants(line: str) -> bool:
     """Whether a line has words of an order in it."""
-    return bool(says(line, knowledge().ordering)) or has_number(line)
+    return bool(says(line, knowledge().ordering))
 
 
 def without_echoes(line: str, heard: str) -> str:

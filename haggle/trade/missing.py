@@ -7,6 +7,7 @@ more than is known: that nothing is called so, or that it is not sold.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
@@ -23,9 +24,12 @@ _WORD = re.compile(r"[a-z][a-z'’-]*")
 _SELLS = r"(?:you|ya|ye|u|thou|they) (?:also |even )?(?:sell|sellest|stock|carry)"
 _YOU = r"(?:you|ya|ye|u|thou)"
 _HAS = rf"{_YOU} (?:got|have)|(?:have|hast) {_YOU}(?: got)?|^(?:and |but )?got"
-_ASKED = (  # what is had may be no goods, so it is heard with goods on show alone
+_ASKED = (  # what is had may be no goods, so the second is heard with goods on show alone
     re.compile(rf"\b{_SELLS} (?:any |an? |some )?(?P<name>.+)"),
     re.compile(rf"\b(?:{_HAS}) any (?P<name>.+)"),
+)
+_BRIEF = re.compile(  # a sentence of its own, so heard beside an order as well
+    r"^(?:and |but )?got (?:any |an? |some )?(?P<name>\S+(?: \S+)?)\?$"
 )
 
 
@@ -33,10 +37,12 @@ def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome that says so where the line asks for goods under a name that nothing here has, or
     for goods that are known and not sold."""
     state = session.procedure.state(resolved.proposal.state)
-    if not (state.payload == "show" or resolved.proposal.state == session.procedure.fallback):
+    talks = resolved.proposal.state == session.procedure.fallback
+    if not (state.payload in ("show", "cart") or talks):
         return resolved
-    name = asked_in_vain(session, line, talk=state.payload != "show")
-    note = Note("unheard_of", name) if name else _unsold(session, line)
+    patterns = (_BRIEF,) if state.payload == "cart" else (*_ASKED[: 1 if talks else 2], _BRIEF)
+    name = asked_in_vain(session, line, patterns)
+    note = Note("unheard_of", name) if name else _unsold(session, line) if talks else None
     if note is None:
         return resolved
     notes = (*resolved.notes, note)
@@ -53,13 +59,14 @@ def _unsold(session: Session, line: str) -> Note | None:
     return Note("sold_out" if named[0].quantity == 0 else "not_sold", named[0].item_name)
 
 
-def asked_in_vain(session: Session, line: str, *, talk: bool = False) -> str:
-    """The name of goods that a line asks for and nothing here has; "" where there is none. With
-    `talk` the question must leave no doubt that it is for goods."""
+def asked_in_vain(session: Session, line: str, patterns: Sequence[re.Pattern[str]]) -> str:
+    """The name of goods that a line asks for in one of these ways, and that nothing here has; ""
+    where there is none."""
     for clause in _CLAUSE.findall(clean_utterance(line).casefold()):
+        clause = clause.strip()
         if not clause.endswith("?"):
             continue
-        for pattern in _ASKED[:1] if talk else _ASKED:
+        for pattern in patterns:
             match = pattern.search(clause)
             name = _name(match["name"]) if match else ""
             if (

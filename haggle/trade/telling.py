@@ -19,6 +19,7 @@ from haggle.trade.knowledge import (
     says,
     speaks_of_price,
     stems,
+    tells_a_need,
     unled,
 )
 from haggle.trade.world import Item
@@ -76,7 +77,8 @@ def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Sco
     scores = (score or by_words)(asked, facts) if facts else ()
     best = max(range(len(facts)), key=lambda n: scores[n], default=None)
     found = facts[best] if best is not None and scores[best] > 0 else ""
-    if _shared(asked, found) or (best is not None and scores[best] >= TOPIC):
+    on_topic = best is not None and scores[best] >= TOPIC and not tells_a_need(asked)
+    if _shared(asked, found) or on_topic:
         return found
     near = next((text for text in said if text and _shared(asked, text)), "")
     return near or found
