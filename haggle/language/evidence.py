@@ -321,6 +321,10 @@ class Consent:
         lexicon = reader().lexicon
         return self._holds((*lexicon.leaving, *lexicon.abuse))
 
+    def abuses(self) -> bool:
+        """Whether the player is abusive."""
+        return self._holds(reader().lexicon.abuse)
+
     def calls_off(self) -> bool:
         """Whether the whole order is called off."""
         return self._holds(reader().lexicon.calling_off)

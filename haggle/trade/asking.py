@@ -14,9 +14,9 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent, Evidence
-from haggle.trade.bidding import offered
+from haggle.trade.bidding import offered, only_good
 from haggle.trade.counted import counted
-from haggle.trade.edits import carried_out
+from haggle.trade.edits import carried_out, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods
 from haggle.trade.fitting import ruled_out, said_stems
 from haggle.trade.guard import Ruling
@@ -31,7 +31,10 @@ from haggle.trade.world import listed_or
 
 MOST_CHOICES = 3
 _PAUSE = re.compile(r"(?=[.,;!])")
-_NO = re.compile(r"\W*(?:no|nay|nah|nope|not)\b(?!\s+(?:problem|worries))")
+_NO = re.compile(
+    r"\W*(?:(?:oh|heavens|goodness|gods?|lord|well|er|um|wait|sorry|hey)\W+){0,2}"
+    r"(?:no|nay|nah|nope|not)\b(?!\s+(?:problem|worries))"
+)
 
 
 def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
@@ -46,6 +49,10 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     proposal = replace(proposal, cart=whole, change=None)
     meant = resolve(session, proposal, guarded=True)
     if not meant.cart or meant.cart == session.cart or meant.notes:
+        return None
+    if offered(session, line) and meant.cart.keys() <= (
+        session.named(line) | only_good(session, line).keys()
+    ):
         return None
     asked = settled(session)
     if asked is not None and asked.cart == meant.cart:
@@ -75,7 +82,8 @@ def agrees(session: Session, line: str) -> bool:
     if meant is None:
         return False
     reading = session.read(line)
-    own = {*meant.cart.values(), *session.cart.values(), None}
+    before = numbers_in_line(session.exchanges[-1].player) if session.exchanges else set()
+    own = {*meant.cart.values(), *session.cart.values(), *before, None}
     numbers = {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
     offer = offered(session, line)
     others = numbers - own - {offer.number if offer else None}

@@ -82,7 +82,7 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
         return None
     offer = offered(session, line, purse=bool(session.cart))
     brief = len(SENTENCE_END.split(line.strip())[-1].split()) <= BRIEF  # "would you do 125"
-    cart = session.cart or (_one(session, line) if offer and (offer.sure or brief) else {})
+    cart = session.cart or (only_good(session, line) if offer and (offer.sure or brief) else {})
     price = session.sale_price if session.cart else total(world, cart)
     if not (offer and cart and _is_likely(offer, price or 0.0, sum(cart.values()))):
         return None
@@ -96,7 +96,7 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
     return replace(told, cart=tuple((world.by_id[i].item_name, n) for i, n in cart.items()))
 
 
-def _one(session: Session, line: str) -> Cart:
+def only_good(session: Session, line: str) -> Cart:
     """One piece of the only good that a line names, or that is in view; none where it asks for
     others."""
     world = session.world

@@ -79,6 +79,16 @@ def passed_over(session: Session, line: str, asked: Lines) -> Lines:
     return tuple((name, number or 1) for name, number in found.items())
 
 
+def numbered(session: Session, line: str, lines: Lines) -> Lines:
+    """Of goods that an order leaves out those that a line names with a number of their own."""
+    named = {
+        mention.candidates[0].name
+        for mention in session.read(line).mentions
+        if mention.quantity and len(mention.candidates) == 1
+    }
+    return tuple((name, number) for name, number in lines if name in named)
+
+
 def _is_denied(before: str) -> bool:
     """Whether the words of a clause before a name say that it is not wanted now."""
     clause = _CLAUSE_END.split(before.casefold())[-1]

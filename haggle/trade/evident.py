@@ -47,12 +47,21 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
     found = session.named(line, sure=False) | session.cart.keys()
     if refers(line):
         found |= {i.item_id for i in map(world.find, session.shown) if i is not None}
+        found |= told_of(session)
     if orders(line) and "?" not in line:
         found |= {item.item_id for item in fits(world, line)}
     found |= partly_named(session, line)
     if goes_back(line):
         found |= held_before(session)
     return frozenset(found) - ruled_out(world, line)
+
+
+def told_of(session: Session) -> frozenset[str]:
+    """Ids of the goods that the merchant just told something of."""
+    outcome = session.exchanges[-1].outcome if session.exchanges else ""
+    texts = {i.item_id: (*i.facts, i.description) for i in session.world.inventory}
+    told = [part for part in SENTENCE_END.split(outcome.partition("told: ")[2]) if part]
+    return frozenset(i for i, known in texts.items() if any(t in k for t in told for k in known))
 
 
 def partly_named(session: Session, line: str) -> frozenset[str]:

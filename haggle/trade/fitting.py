@@ -18,6 +18,8 @@ from haggle.core.text import clean_utterance
 from haggle.language.english.synonyms import nicknames
 from haggle.trade.knowledge import (
     asks_about_goods,
+    asks_what_it_costs,
+    compares,
     does_not_want,
     has_number,
     knowledge,
@@ -79,11 +81,14 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     world, out = session.world, ruled_out(session.world, line)
     alike = of_kind(session, line) if resolved.shown else []
     if alike and "?" in line:
-        return _showing(session, resolved, likeliest(alike, line)[:MOST])
+        chosen = alike if compares(line) else likeliest(alike, line)
+        return _showing(session, resolved, chosen[:MOST])
     if not resolved.shown or session.named(line) - out:
         return resolved
     if session.named(line, sure=False) & {item.item_id for item in _known(world, resolved.shown)}:
         return resolved
+    if asks_what_it_costs(line) and (priced := _described_alone(session, line, resolved.shown)):
+        return _showing(session, resolved, priced)
     view = _known(world, session.in_view())
     choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
     held = {*session.in_view(), *(world.by_id[i].item_name for i in session.cart)}
@@ -104,6 +109,14 @@ def _showing(session: Session, resolved: Resolved, items: Sequence[Item]) -> Res
     return finish(
         session, proposal, resolved.cart, resolved.sale_price, items, resolved.notes, told
     )
+
+
+def _described_alone(session: Session, line: str, shown: Sequence[str]) -> list[Item]:
+    """Goods that a line describes, where it has no word of those that would be shown."""
+    scores = _by_words(session.world, line)
+    if any(scores.get(item.item_id) for item in _known(session.world, shown)):
+        return []
+    return fits(session.world, line)[:1]
 
 
 def of_kind(session: Session, line: str) -> list[Item]:

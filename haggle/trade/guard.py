@@ -19,7 +19,7 @@ from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
 from haggle.trade.bidding import bargained
 from haggle.trade.checks import contradicts_terms
-from haggle.trade.counted import counted, passed_over
+from haggle.trade.counted import counted, numbered, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import evident_lines, is_swap, item_id, left_out, lost_goods, swapped_out
 from haggle.trade.fitting import fits, fitting_needs, put_back, ruled_out, suited
@@ -207,7 +207,9 @@ class Guard:
         if lost and (words or is_swap(session, self.utterance, lost, kept)):
             lost = []
         over = passed_over(session, self.utterance, asked)
-        if len(kept) == len(asked) and not lost and not over:
+        if over and not kept and (sure := numbered(session, self.utterance, over)):
+            kept, over = sure, tuple(told for told in over if told not in sure)
+        if kept == asked and not lost and not over:
             return ruling
         names = {session.world.by_id[i].item_name: session.cart[i] for i in lost}
         cart = (*names.items(), *kept) or tuple(held(session).items())
@@ -216,7 +218,7 @@ class Guard:
         if unsaid and wanted and not session.pending:
             reason = "passed_over" if over else "not_named"
             return self._asked_goods(ruling, reason, (*names.items(), *asked, *over), cart, unsaid)
-        if len(kept) == len(asked) and not lost:
+        if kept == asked and not lost:
             return ruling
         if not kept and not session.cart:
             return self._nothing_wanted(ruling)
@@ -226,7 +228,7 @@ class Guard:
             and session.cart.keys() <= ruled_out(session.world, self.utterance)
         ):
             return self._cleared(ruling)
-        reason = "not_named" if len(kept) < len(asked) else "not_called_off"
+        reason = "not_named" if kept != asked else "not_called_off"
         line = lines().safe[proposal.state]
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 

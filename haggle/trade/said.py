@@ -116,7 +116,8 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
     if state == "NEGOTIATE":
         return (_bargained(session, resolved),)
     if state == "END":
-        return ("END_leave", "END_insult")
+        consent = session.read(line).consent
+        return ("END_insult",) if consent and consent.abuses() else ("END_leave",)
     if state != session.procedure.fallback:
         return (state,)
     if session.cart and not resolved.cart:

@@ -138,9 +138,16 @@ def _lead(scene: Scene, at: int, state: State) -> Span | None:
 def _number(scene: Scene, at: int, state: State) -> Span | None:
     number, end = counts.number_at(scene.line, at)
     is_chosen = (state.cheaper is not None or state.size) and scene.line.said(at) in CUES.ones
-    if number is None or is_chosen:  # the small one
+    if number is None or is_chosen or _is_of_name(scene, at):  # the small one
         return None
     return Span(end, state._replace(number=number, loose=None), number=number)
+
+
+def _is_of_name(scene: Scene, at: int) -> bool:
+    """Whether a number word begins a name that has it: the sixty-litre tank."""
+    word, run = scene.line.words[at], scene.names.run(scene.line, at)
+    hyphened = scene.line.text[word.end : word.end + 1] == "-"
+    return hyphened and run.length > 1 and bool(set(run.ids) & set(scene.names.owners(word)))
 
 
 def _verb(scene: Scene, at: int, state: State) -> Span | None:
