@@ -3,10 +3,12 @@
     python scripts/test.py [--long] [arguments of pytest]
 
 Sets up `.venv` the first time, then runs ruff, mypy, import-linter and pytest, all of them even
-when an early one fails. `--long` adds the tests marked `long`, those marked `postgres` (skipped
-where no PostgreSQL server is installed), and those that need Ray, TensorBoard or the extra
-`embeddings`, which it installs. Tests marked `gpu` or `network` are left out unless chosen with
--m; those marked `vllm` run where vLLM is installed (scripts/setup_vllm_cpu.py).
+when an early one fails. The tests run side by side, a file at a time on each of up to four cores.
+`--long` adds the tests marked `long` and those marked `postgres` (skipped where no PostgreSQL
+server is installed), one after the other since many of them load the machine themselves, and those
+that need Ray, TensorBoard or the extra `embeddings`, which it installs. Tests marked `gpu` or
+`network` are left out unless chosen with -m; those marked `vllm` run where vLLM is installed
+(scripts/setup_vllm_cpu.py).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from pathlib import Path
 from bootstrap import ALL_EXTRAS, ROOT, ensure, run_script
 
 LONG = "--long"
+MOST_WORKERS = 4  # each may hold a model
+NO_TESTS = 5  # pytest's answer where the arguments choose none
 MORE = ("ray>=2.50", "tensorboard>=2.20")
 CHECKS = {
     "ruff check": ["ruff", "check", "."],
@@ -36,11 +40,15 @@ def main() -> int:
     folder = ensure((*ALL_EXTRAS, "embeddings") if long else ALL_EXTRAS).parent
     if long:
         _install_more(folder)
-    chosen = "not gpu and not network"
-    chosen += "" if long else " and not long and not postgres"
     failed = [name for name, command in CHECKS.items() if _run(folder, name, command)]
-    pytest = ["pytest", "-m", chosen, *arguments]
-    code = _run(folder, "pytest", pytest)
+    here = "not gpu and not network"
+    beside = ["-n", str(min(os.cpu_count() or 1, MOST_WORKERS)), "--dist", "loadfile"]
+    runs = {"tests": ["-m", f"{here} and not long and not postgres", *beside]}
+    if long and "-m" not in arguments:
+        runs["long tests"] = ["-m", f"{here} and (long or postgres)"]
+    codes = [_run(folder, name, ["pytest", *run, *arguments]) for name, run in runs.items()]
+    fine = {0, NO_TESTS} if long else {0}
+    code = next((code for code in codes if code not in fine), 0)
     if failed:
         print(f"\nfailed besides the tests: {', '.join(failed)}", flush=True)
     return code or int(bool(failed))
