@@ -69,6 +69,9 @@ _A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the other
 _WHICH = re.compile(
     r"\b(?:which|what)(?: of (?:the|your|these|those)(?: two| three)?)? ([a-z]{3,})\b"
 )
+_ELSE = re.compile(  # "what else have you got?"
+    r"\b(?:what|anything|something) (?:else|others?)\b|\bother (?:wares|goods|things|items)\b"
+)
 _OTHER = re.compile(
     r"\b(?:the other|another|any other|other)\b(?!.*\b(?:day|time|way|hand)\b)[^.!]*\?"
 )
@@ -80,7 +83,8 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     model would show others."""
     world, out = session.world, ruled_out(session.world, line)
     alike = of_kind(session, line) if resolved.shown else []
-    if alike and "?" in line:
+    new = _ELSE.search(line.casefold()) and {i.item_name for i in alike} & set(resolved.shown)
+    if alike and "?" in line and not new:
         chosen = alike if compares(line) else likeliest(alike, line)
         return _showing(session, resolved, chosen[:MOST])
     if not resolved.shown or session.named(line) - out:
@@ -120,12 +124,17 @@ def _described_alone(session: Session, line: str, shown: Sequence[str]) -> list[
 
 
 def of_kind(session: Session, line: str) -> list[Item]:
-    """Goods of the kind that a line asks to choose from: "which seal stands the cold?", or what is
-    like the goods in view where it asks for the other: "is there another one?"."""
+    """Goods of the kind that a line asks to choose from: "which seal stands the cold?"; what is
+    like the goods in view where it asks for the other: "is there another one?"; what was not seen
+    yet where it asks what else there is."""
     world, said = session.world, clean_utterance(line).casefold()
     asked = name_stems(" ".join(_WHICH.findall(said)))
     if found := [item for item in world.inventory if asked & name_stems(item.item_name)]:
         return found
+    if _ELSE.search(said) and "?" in said:
+        seen = {*session.in_view(), *session.shown, *session.named(line, sure=False)}
+        seen |= session.cart.keys()
+        return [i for i in world.inventory if not seen & {i.item_id, i.item_name}]
     if _OTHER.search(said):
         held = (world.by_id[i].item_name for i in session.cart)
         view = _known(world, (*session.in_view(), *session.shown, *held))

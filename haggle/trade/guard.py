@@ -153,10 +153,19 @@ class Guard:
         return None if self.session.review_is_fresh else Evidence("open", "renewed")
 
     def _ending(self, ruling: Ruling, consent: Consent) -> Ruling:
-        """No end of the talk without a farewell or abuse, unless a sale was just made."""
+        """No end of the talk without a farewell or abuse, unless a sale was just made; no second
+        order of what was sold in a farewell."""
         session, proposal = self.session, ruling.action
         assert proposal is not None
         procedure = session.procedure
+        ordering = procedure.state(proposal.state).payload == "cart"
+        wanted = {item_id(session.world, name) for name, _ in carried_out(session, proposal)}
+        same = session.sales and wanted <= session.sales[-1].items.keys()
+        sold = same and not session.cart and not orders(self.utterance)
+        if ordering and sold and consent.leaves() and "?" not in self.utterance:
+            end = next(s for s in procedure.states if procedure.state(s).resets)
+            if end in self._states:
+                return ruling.because("farewell", _casual(proposal, end), lines().safe[end])
         known = procedure.states.get(session.state)
         parting = known is not None and known.clears and known.needs_cart
         if not procedure.state(proposal.state).resets or parting or consent.leaves():

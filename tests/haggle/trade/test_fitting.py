@@ -88,7 +88,7 @@ def test_goods_that_fit_are_shown_in_place_of_others(customer: Any) -> None:
 
 
 def test_named_goods_and_a_look_around_stay_as_the_model_has_them(customer: Any) -> None:
-    for line in ("is there a plush whale, my pipe leaks?", "what else do you sell?"):
+    for line in ("is there a plush whale, my pipe leaks?", "what do you sell?"):
         turn = customer.turn("SHOW_ITEMS", "", line, show=["Plush Whale"])
         assert customer.session.shown == ("Plush Whale",) and not turn.interventions
 

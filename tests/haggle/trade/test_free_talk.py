@@ -196,3 +196,21 @@ def test_goods_that_a_line_only_asks_about_are_not_ordered_for_what_it_repeats(c
     line = "Two hundred pages! And who bound the wall diary?"
     turn = customer.turn("OFFER_SELL", "", line, cart=[["Wall Diary", 1]])
     assert turn.state == "SHOW_ITEMS" and turn.cart == {}
+
+
+def test_who_asks_what_else_there_is_sees_other_goods(customer):
+    customer.turn("SHOW_ITEMS", "__ITEMS__.", "a stamp?", show=["Brass Stamp"])
+    turn = customer.turn(
+        "SHOW_ITEMS", "__ITEMS__.", "and what else have you got?", show=["Brass Stamp"]
+    )
+    shown = {item.item_id for item in turn.response.context_details.items}
+    assert shown and "stamp" not in shown
+
+
+def test_a_farewell_after_a_sale_orders_nothing(customer):
+    order(customer, stamp=1)
+    customer.turn("FINAL_CHECK", "Agreed?", "ok")
+    assert customer.turn("COMMIT_SALE", "Sold.", "yes").state == "COMMIT_SALE"
+    line = "Good day, then. Robbed, but with a stamp."
+    turn = customer.turn("OFFER_SELL", "", line, cart=[["Brass Stamp", 1]])
+    assert turn.state == "END" and turn.cart == {}
