@@ -55,7 +55,7 @@ _SENTENCE = re.compile(
 _CLAUSE_END = re.compile(  # "add the train drop the crayons" are two; "don't drop the rope" is one
     r"[.,;:!?()]|\b(?:but|keep)\b"
     r"|(?<=\w)(?<!not)(?<!n['’]t)(?<!dont)(?<!never)(?<!say)(?<!said)\s+"
-    r"(?=(?:add|drop|remove|scrap)\b)"
+    r"(?=(?:add|drop|remove|scrap|skip|ditch)\b)"
 )
 _REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
     re.compile(

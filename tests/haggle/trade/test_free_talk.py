@@ -214,3 +214,10 @@ def test_a_farewell_after_a_sale_orders_nothing(customer):
     line = "Good day, then. Robbed, but with a stamp."
     turn = customer.turn("OFFER_SELL", "", line, cart=[["Brass Stamp", 1]])
     assert turn.state == "END" and turn.cart == {}
+
+
+def test_what_is_skipped_takes_nothing_else_with_it(customer):
+    order(customer, pocket=2, cord=1)
+    line = "deal on the pocket diaries, only skip the cord"
+    turn = customer.turn("OFFER_SELL", "", line, change=[["Diary Cord", 0]])
+    assert turn.cart == {"pocket_diary": 2}
