@@ -9,6 +9,8 @@ generation, evaluation, the terminal chat and every server call this, for every 
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Literal
@@ -76,9 +78,15 @@ class Agent(Generic[E, A, O, T]):
             for (episode, line), answer in zip(pairs, answers, strict=True)
         ]
         while silent := [move for move in moves if move.is_silent]:
-            lines = self.engine.generate([self.speech_request(move, seed) for move in silent])
-            for move, spoken in zip(silent, lines, strict=True):
-                move.say(spoken)
+            drawn = [self._drawn(move, seed) for move in silent]
+            asked = [
+                self.speech_request(move, seed)
+                for move, line in zip(silent, drawn, strict=True)
+                if line is None
+            ]
+            chosen = iter(self.engine.generate(asked) if asked else ())
+            for move, line in zip(silent, drawn, strict=True):
+                move.say(line or next(chosen))
         return [move.settle() for move in moves]
 
     def decide(self, pairs: Sequence[tuple[E, str]], seed: int = 0) -> list[Generation]:
@@ -96,9 +104,13 @@ class Agent(Generic[E, A, O, T]):
         move = self.act(episode, line, answer)
         if move.is_silent:
             yield Decided(move.outcome)
-            move.say((yield from _pieces(self.engine.stream(self.speech_request(move, seed)))))
         while move.is_silent:
-            move.say(self.engine.generate([self.speech_request(move, seed)])[0])
+            if (drawn := self._drawn(move, seed)) is not None:
+                move.say(drawn)
+            elif move.tries:
+                move.say(self.engine.generate([self.speech_request(move, seed)])[0])
+            else:
+                move.say((yield from _pieces(self.engine.stream(self.speech_request(move, seed)))))
         yield move.settle()
 
     def _foreseen(self, episode: E, line: str, decision: str) -> Iterator[Decided[O]]:
@@ -122,17 +134,27 @@ class Agent(Generic[E, A, O, T]):
     def _may_ask(self, episode: E) -> bool:
         return self.ask_below > 0 and self.guard == "state" and self.domain.speaks_after(episode)
 
+    def _drawn(self, move: Move[E, A, O, T], seed: int) -> Generation | None:
+        """The line of a decided turn where several fit equally well; None where the model speaks."""
+        fitting = self._sayable(move)
+        if not isinstance(fitting, tuple):
+            return None
+        draw = random.Random(f"{seed} {len(move.episode.exchanges)} {move.tries} {move.line}")
+        return Generation(json.dumps({"say": draw.choice(fitting)}, ensure_ascii=False))
+
     def speech_request(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
         """What the engine is asked for the line of a decided turn, which is always sampled."""
+        fitting = self._sayable(move)
+        assert not isinstance(fitting, tuple), "such a line is drawn"
         return GenerationRequest(
             messages=self.domain.observed(move.episode, move.line, move.outcome),
-            constraint=self._sayable(move),
+            constraint=fitting,
             max_tokens=self.max_tokens,
             temperature=self.temperature or SPEECH_TEMPERATURE,
             seed=seed + len(move.episode.exchanges) + 1000 * move.tries,
         )
 
-    def _sayable(self, move: Move[E, A, O, T]) -> ActionSpec | None:
+    def _sayable(self, move: Move[E, A, O, T]) -> ActionSpec | tuple[str, ...] | None:
         if self.guard == "off":
             return None
         if self.speech == "free":

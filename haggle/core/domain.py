@@ -109,8 +109,9 @@ class Domain(Protocol[E, A, O, T]):
         """What the model is asked for that line: all of before, its decision, the outcome."""
         ...
 
-    def sayable(self, episode: E, line: str, outcome: O) -> ActionSpec:
-        """The lines that fit an outcome, where the model chooses among them."""
+    def sayable(self, episode: E, line: str, outcome: O) -> ActionSpec | tuple[str, ...]:
+        """The lines that fit an outcome, for the model to choose from; or those that fit equally
+        well, of which code draws one."""
         ...
 
     def worded(self, episode: E, outcome: O, say: str) -> O:

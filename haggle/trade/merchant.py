@@ -107,7 +107,9 @@ class Trade:
         decided = told_as(session, line, resolved).messages()[1:-1]
         return (*session.messages(line), *decided)
 
-    def sayable(self, session: Session, line: str, resolved: Resolved) -> OneOfLines:
+    def sayable(
+        self, session: Session, line: str, resolved: Resolved
+    ) -> OneOfLines | tuple[str, ...]:
         """The merchant's lines that fit what happened."""
         return lines_for(session, line, resolved)
 

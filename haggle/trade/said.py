@@ -26,6 +26,7 @@ from haggle.trade.world import Manner, MerchantInfo
 LONG = 8  # words from which a line may be a trick
 _THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
 SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
+SHOWING = frozenset({"__ITEMS__", "__PRICES__"})  # what lines of goods on show speak of
 SEVERAL = ("browse", "compare", "ambiguous")  # for more than one good
 
 
@@ -85,11 +86,16 @@ class OneOfLines:
         return Fields((Field("say", Label(self.lines)),))
 
 
-def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines:
-    """The lines that fit an outcome, without those said before in this conversation."""
-    fitting = _of(kinds(session, line, resolved), manner_of(session.world.merchant))
+def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines | tuple[str, ...]:
+    """The lines that fit an outcome, without those said before in this conversation. Those of one
+    kind fit equally well; among several kinds the model chooses."""
+    names = kinds(session, line, resolved)
+    fitting = _of(names, manner_of(session.world.merchant))
+    if not resolved.shown:
+        fitting = tuple(line for line in fitting if SHOWING.isdisjoint(placeholders.used(line)))
     said = {str(read_object(e.said).get("say")) for e in session.exchanges if e.said}
-    return OneOfLines(tuple(line for line in fitting if line not in said) or fitting)
+    left = tuple(line for line in fitting if line not in said) or fitting
+    return left if len(names) == 1 else OneOfLines(left)
 
 
 @lru_cache(maxsize=256)
@@ -118,12 +124,15 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
     if state == "END":
         consent = session.read(line).consent
         return ("END_insult",) if consent and consent.abuses() else ("END_leave",)
+    if session.procedure.is_review(state):
+        return (f"{state}_yes",)
     if state != session.procedure.fallback:
         return (state,)
     if session.cart and not resolved.cart:
         return ("OFFER_cleared",)
-    unsold = notes & {"unheard_of", "not_sold", "sold_out"}
-    return ("CASUAL_unsold",) if unsold else _talk(session, line)
+    if notes & {"unheard_of", "not_sold", "sold_out"}:
+        return ("CASUAL_unsold",)
+    return ("SHOW_told",) if "told" in notes else _talk(session, line)
 
 
 def _talk(session: Session, line: str) -> tuple[str, ...]:

@@ -11,7 +11,14 @@ from haggle.trade import said
 from haggle.trade.checks import numbers_in
 from haggle.trade.merchant import Merchant, written
 from haggle.trade.methods import get_method
-from haggle.trade.said import MerchantLines, OneOfLines, kinds, manner_of, merchant_lines
+from haggle.trade.said import (
+    MerchantLines,
+    OneOfLines,
+    kinds,
+    lines_for,
+    manner_of,
+    merchant_lines,
+)
 from haggle.trade.session import Session
 from haggle.trade.speech import claims
 from haggle.trade.world import MerchantInfo
@@ -45,7 +52,7 @@ def decided(stall):
         ("less?", "NEGOTIATE", {"bid": None}, ("NEGOTIATE_lower",)),
         ("one gold", "NEGOTIATE", {"bid": 1}, ("NEGOTIATE_stays",)),
         ("119 gold", "NEGOTIATE", {"bid": 119}, ("NEGOTIATE_met",)),
-        ("ok", "FINAL_CHECK", {}, ("FINAL_CHECK",)),
+        ("ok", "FINAL_CHECK", {}, ("FINAL_CHECK_yes",)),
         ("put it all back", "CASUAL", {"cart": []}, ("OFFER_cleared",)),
         ("bye", "END", {}, ("END_leave",)),
         ("get lost, you thief", "END", {}, ("END_insult",)),
@@ -78,7 +85,7 @@ def test_small_talk_is_of_the_kinds_that_are_not_odd(decided, line, more):
 
 
 def test_the_model_chooses_under_the_grammar(decided):
-    merchant, move = decided("ok", "FINAL_CHECK")
+    merchant, move = decided("nice weather", "CASUAL")
     spec = merchant.speech_request(move).constraint
     assert isinstance(spec, OneOfLines) and len(spec.lines) > 10
     assert matches(spec, to_json({"say": spec.lines[3]})) and to_gbnf(spec)
@@ -86,14 +93,33 @@ def test_the_model_chooses_under_the_grammar(decided):
 
 
 def test_a_line_is_not_said_twice_in_a_conversation(decided):
-    merchant, move = decided("three potions", "OFFER_SELL", change=[["Mana Potion", 3]])
-    line = merchant.speech_request(move).constraint.lines[0]
+    _, move = decided("three potions", "OFFER_SELL", change=[["Mana Potion", 3]])
+    line = lines_for(move.episode, "three potions", move.outcome)[0]
     move.say(Generation(to_json({"say": line})))
     move.settle()
-    decision = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Mana Potion",4]]}'
-    again = merchant.act(move.episode, "four potions", Generation(decision))
-    lines = merchant.speech_request(again).constraint.lines
+    lines = lines_for(move.episode, "four potions", move.outcome)
     assert line not in lines and len(lines) > 10
+
+
+def test_of_lines_of_one_kind_code_draws_one_without_asking_the_model(stall):
+    """The draw differs from seed to seed, and is the same again for the same one."""
+    decision = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",2]]}'
+
+    def says(seed: int) -> str:
+        merchant = Merchant(ScriptedEngine([decision]))
+        session = Session(stall, method=get_method("astp-stepwise"))
+        turn = merchant.reply(session, "two axes", seed=seed)
+        assert len(merchant.engine.requests) == 1 and turn.valid_json
+        assert turn.says.count("260 gold") == 1
+        return turn.says
+
+    assert says(1) == says(1) and len({says(seed) for seed in range(8)}) > 2
+
+
+def test_a_review_names_the_word_that_closes(decided):
+    _, move = decided("ok", "FINAL_CHECK")
+    lines = lines_for(move.episode, "ok", move.outcome)
+    assert isinstance(lines, tuple) and all("yes" in line.casefold() for line in lines)
 
 
 def test_with_free_speech_and_with_the_guard_off_nothing_is_chosen_from(decided):
@@ -132,13 +158,13 @@ def test_a_line_with_a_number_of_its_own_is_refused():
     ],
 )
 def test_a_merchant_keeps_to_one_manner(decided, told, manner):
-    merchant, move = decided("ok", "FINAL_CHECK")
+    _, move = decided("ok", "FINAL_CHECK")
     who = MerchantInfo(name="Bo", **told)
     assert manner_of(who) == manner
     world = move.episode.world
     move.episode.world = world.model_copy(update={"merchant": who})
-    lines = set(merchant.speech_request(move).constraint.lines)
-    told_lines = merchant_lines()["FINAL_CHECK"]
+    lines = set(lines_for(move.episode, "ok", move.outcome))
+    told_lines = merchant_lines()["FINAL_CHECK_yes"]
     assert lines == set(told_lines["plain"]) | set(told_lines[manner])
 
 

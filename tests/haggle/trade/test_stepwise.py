@@ -25,8 +25,8 @@ SAID = '{"say":"__CART__, so __PRICE__ __CURRENCY__."}'
 
 
 def talk(stall, *answers, guard: Guard = "state") -> tuple[Any, Session]:
-    """A merchant whose model gives these answers, and a customer."""
-    merchant = Merchant(ScriptedEngine(answers), guard)
+    """A merchant whose model gives these answers and speaks freely, and a customer."""
+    merchant = Merchant(ScriptedEngine(answers), guard, speech="free")
     return merchant, Session(stall, method=get_method("astp-stepwise"))
 
 
