@@ -30,15 +30,15 @@ def open_shop(
     guard: str = "state",
     engine: str | Engine = "llamacpp",
     confirmation: str | None = None,
-    embeddings: bool | Literal["auto"] = False,
+    embeddings: bool | Literal["auto"] = "auto",
 ) -> Shop:
     """A merchant in a shop, and one customer before the counter.
 
     `shop` is a YAML, JSON or CSV file, or the name of a shop that Haggle brings; `engine` a serve
     config (its name or file), or an engine that other shops use as well. With `embeddings`
-    nicknames of goods are guessed by their meaning too (needs the extra of that name; `"auto"`:
-    only where it is installed). Raises HaggleError for a file with a mistake, an unknown guard,
-    or a model that is not there.
+    questions are answered, and nicknames of goods guessed, by their meaning (needs the extra of
+    that name; `"auto"`: only where it is installed). Raises HaggleError for a file with a mistake,
+    an unknown guard, or a model that is not there.
     """
     from haggle.language.embeddings import load_embedder
     from haggle.language.english.linker import English

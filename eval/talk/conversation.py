@@ -16,6 +16,8 @@ from haggle.core.config import Record, parse
 from haggle.core.engine import Engine, Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.core.storage import append_jsonl, read_json, read_jsonl, writable, write_json
+from haggle.language.embeddings import load_embedder
+from haggle.language.english.linker import English
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord
@@ -32,7 +34,7 @@ class Setting(Record):
     """What conversations in a directory were made with; a directory has one setting.
 
     `serve` is how the merchant's engine is started again: a serve config, and the files that
-    replace its own.
+    replace its own. `embeddings`: whether the merchant had a sentence model.
     """
 
     kind: Literal["talk"] = "talk"
@@ -42,6 +44,7 @@ class Setting(Record):
     method: str
     limit: int = LIMIT
     ask_below: float = 0.0
+    embeddings: bool = False
     player: str
     goals: str
     serve: dict[str, str | None] = {}
@@ -176,14 +179,16 @@ class _Silent:
 class Table:
     """All conversations of a directory, each where its journal left it.
 
-    Raises HaggleError where the journal cannot be played again.
+    Raises HaggleError where the journal cannot be played again, or the sentence model that it was
+    made with is missing.
     """
 
     def __init__(self, out: Path, setting: Setting, goals: GoalSet) -> None:
         self.out, self.setting, self.goals = out, setting, goals
         method = get_method(setting.method)
+        linker = English(load_embedder(setting.embeddings))
         self.conversations = {
-            name: Conversation(name, Session(goals.world(goal), method=method))
+            name: Conversation(name, Session(goals.world(goal), method=method, linker=linker))
             for name, goal in goals.goals.items()
         }
         journal = out / TURNS

@@ -30,6 +30,7 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import numbered_jsonl, write_jsonl
 from haggle.core.text import MAX_UTTERANCE
+from haggle.language.embeddings import load_embedder
 from haggle.trade.merchant import Guard
 from haggle.trade.methods import DEFAULT_METHOD
 
@@ -54,6 +55,7 @@ def setting_of(
     return Setting(
         engine=engine.name, model=engine.model, guard=guard, method=method, limit=limit,
         player=player, goals=goals.fingerprint, serve=serve or {}, ask_below=ask_below,
+        embeddings=load_embedder("auto") is not None,
     )  # fmt: skip
 
 

@@ -137,7 +137,7 @@ def chat(
     gguf: Gguf = None,
     method: Method = None,
     confirmation: Confirmation = None,
-    embeddings: Embeddings = "off",
+    embeddings: Embeddings = "auto",
     character: Annotated[
         str, typer.Option(help="merchant, a task (haggle sop list), or a task file of your own.")
     ] = "merchant",

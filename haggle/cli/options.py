@@ -36,7 +36,7 @@ Embeddings = Annotated[
     str,
     typer.Option(
         "--embeddings",
-        help="Guess what nicknames of goods mean: off, on (needs the extra), auto (if installed).",
+        help="Answers and nicknames by meaning: auto (if the extra is installed), on, off.",
     ),
 ]
 Planner = Annotated[

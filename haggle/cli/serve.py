@@ -49,7 +49,7 @@ def serve(
     gguf: Gguf = None,
     method: Method = None,
     confirmation: Confirmation = None,
-    embeddings: Embeddings = "off",
+    embeddings: Embeddings = "auto",
     host: Host = "127.0.0.1",
     port: Port = 8000,
     max_sessions: MaxSessions = 1000,

@@ -135,7 +135,7 @@ class Agent(Generic[E, A, O, T]):
         return self.ask_below > 0 and self.guard == "state" and self.domain.speaks_after(episode)
 
     def _drawn(self, move: Move[E, A, O, T], seed: int) -> Generation | None:
-        """The line of a decided turn where several fit equally well; None where the model speaks."""
+        """The line of a decided turn where several fit equally; None where the model speaks."""
         fitting = self._sayable(move)
         if not isinstance(fitting, tuple):
             return None

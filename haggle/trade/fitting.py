@@ -24,6 +24,7 @@ from haggle.trade.knowledge import (
     has_number,
     knowledge,
     puts_back,
+    refers,
     stem,
     tells_a_need,
     with_g,
@@ -31,7 +32,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import by_words
+from haggle.trade.telling import about_alone, by_words
 from haggle.trade.world import Item, World, listed_or
 
 NAMED = 1.5  # what a word of a name is worth; one of a description is 1
@@ -87,16 +88,21 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if alike and "?" in line and not new:
         chosen = alike if compares(line) else likeliest(alike, line)
         return _showing(session, resolved, chosen[:MOST])
+    view = _known(world, session.in_view())
+    choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
+    if resolved.shown and choosing and "?" in line and not tells_a_need(line):
+        meant = about_alone(view, line, session.linker.nearness)
+        if len(meant) == 1:
+            return _showing(session, resolved, meant)
     if not resolved.shown or session.named(line) - out:
         return resolved
     if session.named(line, sure=False) & {item.item_id for item in _known(world, resolved.shown)}:
         return resolved
     if asks_what_it_costs(line) and (priced := _described_alone(session, line, resolved.shown)):
         return _showing(session, resolved, priced)
-    view = _known(world, session.in_view())
-    choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
     held = {*session.in_view(), *(world.by_id[i].item_name for i in session.cart)}
-    of_those = "?" in line and not tells_a_need(line) and set(resolved.shown) <= held
+    asks = "?" in line or refers(line)
+    of_those = asks and not tells_a_need(line) and set(resolved.shown) <= held
     of_shown = session.shown and asks_about_goods(line, session.read(line))
     if (of_those or of_shown) and not choosing:
         return resolved  # a question about goods in cart or view

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from haggle.trade.fitting import of_kind, ruled_out
-from haggle.trade.knowledge import asks_about_goods, asks_for_a_deal, asks_what_it_costs, compares
+from haggle.trade.knowledge import (
+    asks_about_goods,
+    asks_for_a_deal,
+    asks_what_it_costs,
+    compares,
+    tells_a_need,
+)
 from haggle.trade.ledger import Note, speak_prices
+from haggle.trade.lines import lines
+from haggle.trade.procedure import State
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import answers, questions, told
+from haggle.trade.telling import NEAR, SURE, about_alone, answers, ended, nearest, questions, told
 from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once, and questions that are answered
@@ -57,48 +66,75 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     talks = answering.payload == "show" or answering.transparent
     if not (talks or answering.payload in ("cart", "bid")):
         return []
-    items = _asked_about(session, line, shown)
     past = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
 
     def heard(text: str) -> bool:
         return text in past
 
-    asked = questions(line)
+    items = _asked_about(session, line, shown)
     if not asks_about_goods(line, session.read(line), on_topic=not talks):
-        if "?" not in line or all(map(asks_for_a_deal, asked)):
-            return []
-        items = [item for item in items if answers(item, line, heard)]  # "And the grammar?"
-    currency = session.world.currency
-
-    alone = talks and len(items) == len(asked) == 1
+        items = _asked_all_the_same(session, line, items, answering, shown, heard)
+    near, currency = session.linker.nearness, session.world.currency
+    alone = len(items) == 1
 
     def known(item: Item) -> str:
-        said: list[str] = []
-
-        def once(text: str) -> bool:
-            return heard(text) or text in " ".join(said)
-
-        for part in asked[:MOST]:
-            if said and not answers(item, part, once):
-                continue  # the description, in place of a second answer, answers nothing
-            text = told(item, part, currency=currency, heard=once)
-            if text and not any(text in other or other in text for other in said):
-                said.append(text)
-        if alone and said:
-            more = told(item, asked[0], currency=currency, heard=once)  # the next best
-            if more not in said[0] and len(said[0]) + len(more) < SHORT:
-                said.append(more)
-        return " ".join(map(_ended, said))
+        score, meant = nearest(item, line, near, currency=currency, heard=heard)
+        if not meant or not talks:
+            return _by_words(item, line, currency, heard, more=talks and alone)
+        return meant if score >= SURE else lines().notes["nearest"].format(name=meant)
 
     found = [(item, known(item)) for item in items]
-    several = len(found) > 1
     return [
-        Note("told", f"{item.item_name}: {text}" if several else text)
+        Note("told", text if alone else f"{item.item_name}: {text}")
         if text
         else Note("unknown", item.item_name)
         for item, text in found
         if text or talks
     ]
+
+
+def _asked_all_the_same(
+    session: Session, line: str, items: list[Item], answering: State, shown: tuple[str, ...],
+    heard: Callable[[str], bool],
+) -> list[Item]:  # fmt: skip
+    """Of these goods those that a line asks about which is on no known topic: "And the grammar?".
+    Where the linker can tell what is near in meaning, that decides."""
+    shows, marked = answering.payload == "show", "?" in line
+    follows = shows and set(shown) <= {*session.in_view()} and not tells_a_need(line)
+    if not (marked or follows) or all(map(asks_for_a_deal, questions(line))):
+        return []
+    least = NEAR if shows else SURE  # small talk asks as well: "how are you?"
+    talks, near = shows or answering.transparent, session.linker.nearness
+    return [
+        item
+        for item in items
+        if (marked and answers(item, line, heard))
+        or (talks and nearest(item, line, near)[0] >= least)
+    ]
+
+
+def _by_words(
+    item: Item, line: str, currency: str, heard: Callable[[str], bool], *, more: bool
+) -> str:
+    """What answers the questions of a line, by the words that both have; with `more` the next best
+    as well, where one question stands alone."""
+    said: list[str] = []
+    asked = questions(line)
+
+    def once(text: str) -> bool:
+        return heard(text) or text in " ".join(said)
+
+    for part in asked[:MOST]:
+        if said and not answers(item, part, once):
+            continue  # the description, in place of a second answer, answers nothing
+        text = told(item, part, currency=currency, heard=once)
+        if text and not any(text in other or other in text for other in said):
+            said.append(text)
+    if more and said and len(asked) == 1:
+        further = told(item, asked[0], currency=currency, heard=once)
+        if further not in said[0] and len(said[0]) + len(further) < SHORT:
+            said.append(further)
+    return " ".join(map(ended, said))
 
 
 def price_notes(session: Session, line: str, resolved: Resolved) -> list[Note]:
@@ -114,14 +150,10 @@ def price_notes(session: Session, line: str, resolved: Resolved) -> list[Note]:
     return [Note("told", f"{speak_prices(world, items[:MOST])}.")] if items else []
 
 
-def _ended(text: str) -> str:
-    return text if text[-1] in ".!?" else f"{text}."
-
-
 def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[Item]:
     """The one or two goods that a question is about: of those shown in answer the named ones, those
     named, those shown, the only one in view, or the first of these of which an answer is known."""
-    world = session.world
+    world, near = session.world, session.linker.nearness
     out = ruled_out(world, line)
     named = [world.by_id[i] for i in sorted(session.named(line) - out)]
     answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
@@ -133,5 +165,5 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     for most, items in zip((MOST, MOST, MOST, MOST, 1), choices, strict=True):
         known = [item for item in items if item.for_sale]
         if 1 <= len(known) <= most:
-            return known
+            return known if items is named else about_alone(known, line, near)
     return [item for item in view if answers(item, line, lambda text: False)][:1]

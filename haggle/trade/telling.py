@@ -27,6 +27,11 @@ from haggle.trade.world import Item
 MAX_TOLD = 200
 TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only it shares is 1
 AGAIN = 0.25  # what each further phrase of the same topic adds
+NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
+AGAIN_APART = 0.15  # how much nearer what was heard already must be to be told again
+TWO = 200  # characters of the two nearest sentences
+SURE = 0.35  # nearness under which a sentence is only told as all there is to tell
+APART = 0.05  # how much nearer one good must be for a question to be about it alone
 Score = Callable[[str, Sequence[str]], Sequence[float]]
 
 _NEXT_QUESTION = re.compile(
@@ -65,6 +70,45 @@ def told(
                 return answer
     rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
     return next((text for text in rest if text and not heard(text)), "")
+
+
+def nearest(
+    item: Item,
+    line: str,
+    near: Score,
+    *,
+    currency: str = "",
+    heard: Callable[[str], bool] = lambda text: False,
+) -> tuple[float, str]:
+    """The one or two sentences about an item that are nearest in meaning to a line, and how near;
+    "" where none is near enough, or `near` cannot tell. What was `heard` already is told again only
+    where nothing else comes close."""
+    texts = [_sayable(t, currency) for t in (*item.facts, *SENTENCE_END.split(item.description))]
+    texts = list(dict.fromkeys(filter(None, texts)))
+    scores = near(line, [f"{item.item_name}. {text}" for text in texts])
+    found = sorted(zip(scores, texts, strict=False), key=lambda pair: -pair[0])
+    found = [(score, text) for score, text in found if score >= NEAR]
+    if not found:
+        return 0.0, ""
+    best = found[0][0]
+    new = [(score, text) for score, text in found if not heard(text)]
+    found = new if new and new[0][0] > best - AGAIN_APART else found
+    first = found[0][1]
+    second = next((text for _, text in found[1:2] if len(first) + len(text) < TWO), "")
+    return best, " ".join(map(ended, filter(None, (first, second))))
+
+
+def about_alone(items: Sequence[Item], line: str, near: Score) -> list[Item]:
+    """Of some goods the one that a question is about, by what is known of them; all of them where
+    no one is clearly nearer in meaning."""
+    ranked = sorted(items, key=lambda item: -nearest(item, line, near)[0])
+    scores = [nearest(item, line, near)[0] for item in ranked[:2]]
+    return ranked[:1] if len(scores) > 1 and scores[0] > scores[1] + APART else list(items)
+
+
+def ended(text: str) -> str:
+    """A text with a mark at its end."""
+    return text if text[-1] in ".!?" else f"{text}."
 
 
 def _sayable(text: str, currency: str) -> str:
