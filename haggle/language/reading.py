@@ -17,13 +17,15 @@ from haggle.language.evidence import Consent
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """Something that can be named. `price` is of one piece; None where it was never for sale."""
+    """Something that can be named. `price` is of one piece; None where it was never for sale.
+    `said` are the words that describe it, in lower case."""
 
     id: str
     name: str
     price: float | None = None
     for_sale: bool = False
     plural: str | None = None
+    said: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)

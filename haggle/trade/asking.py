@@ -9,11 +9,13 @@ refused it is asked for the name of the goods.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent, Evidence
+from haggle.language.reading import Mention
 from haggle.trade.bidding import offered, only_good
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, numbers_in_line
@@ -87,10 +89,20 @@ def agrees(session: Session, line: str) -> bool:
     numbers = {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
     offer = offered(session, line)
     others = numbers - own - {offer.number if offer else None}
+    if _says_again(reading.mentions, meant.cart):
+        others -= {1}  # "one for each"
     if others or not session.named(line) <= meant.cart.keys() or _takes_back(session, line, meant):
         return False
     starts = (line[: match.end()] for match in _PAUSE.finditer(line))
     return any(_affirms(session, start, meant) for start in (line, *starts))
+
+
+def _says_again(mentions: Sequence[Mention], cart: Cart) -> bool:
+    """Whether goods are named in the numbers of an order, and none in another."""
+    counted = [m for m in mentions if m.quantity is not None]
+    return bool(counted) and all(
+        any(cart.get(thing.id) == m.quantity for thing in m.candidates) for m in counted
+    )
 
 
 def insists(session: Session, line: str, proposal: Proposal) -> bool:

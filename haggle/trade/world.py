@@ -44,6 +44,8 @@ Name = Annotated[
     AfterValidator(_no_markup),
 ]
 
+_WORDS = re.compile(r"[a-z]{3,}")
+
 
 class Item(Record):
     """Something of this world. `price` (per piece) and `quantity` (stock) only if it is sold.
@@ -153,7 +155,14 @@ class World(Record):
     def catalogue(self) -> Catalogue:
         """The items as things that a player's words may refer to."""
         things = (
-            Thing(item.item_id, item.item_name, item.price, item.for_sale, item.plural)
+            Thing(
+                item.item_id,
+                item.item_name,
+                item.price,
+                item.for_sale,
+                item.plural,
+                frozenset(_WORDS.findall(item.description.casefold())),
+            )
             for item in self.items
         )
         return Catalogue(tuple(things), self.currency)

@@ -50,6 +50,15 @@ def of_size(word: str, things: Iterable[Thing]) -> Thing | None:
     return sized[0] if len(sized) == 1 else None
 
 
+def described(words: Iterable[str], things: Sequence[Thing]) -> Thing | None:
+    """The only one of several whose description has the most of some words: the black ink."""
+    said = set(words)
+    hits = sorted((len(said & thing.said) for thing in things), reverse=True)
+    if len(hits) < 2 or hits[0] == hits[1]:
+        return None
+    return next(thing for thing in things if len(said & thing.said) == hits[0])
+
+
 def of_one_kind(named: Sequence[Thing], things: Iterable[Thing]) -> tuple[Thing, ...]:
     """What a word of size may choose from behind a mention: its candidates, or of a single one all
     things for sale that have its name but for words of size; none where there is no other."""

@@ -23,6 +23,8 @@ from haggle.language.english.nicknames import nickname
 from haggle.language.evidence import Consent
 from haggle.language.reading import Mention, Number, Reading, Thing, View, without_marks
 
+BEFORE, BEHIND = 2, 3  # words beside a name that may describe which of several is meant
+
 
 class English:
     """Reads English. Nicknames of goods are looked up in the lexicon, and guessed by their meaning
@@ -222,10 +224,24 @@ def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) 
         return _counted(scene, at, end, state, replace(mention, foreign=foreign))
     things = [scene.view.catalogue.by_id[i] for i in run.ids]
     sized = choice.of_size(state.size, things) if state.size and len(things) > 1 else None
+    one = sized or (choice.described(_around(scene, at, end), things) if len(things) > 1 else None)
     near = {*scene.view.held, *scene.view.shown}
-    candidates = (sized,) if sized else choice.fitting(things, near, state.cheaper)
+    candidates = (one,) if one else choice.fitting(things, near, state.cheaper)
     mention = replace(mention, candidates=candidates, guessed=guessed)
     return _counted(scene, at, end, state, mention, is_named=True)
+
+
+def _around(scene: Scene, at: int, end: int) -> list[str]:
+    """The telling words right before and behind a name: two cakes of `black` ink."""
+    line = scene.line
+    first = at
+    while first > max(0, at - BEFORE) and line.gap(first) in {" ", "-"}:
+        first -= 1
+    last = end
+    while last < min(len(line.words), end + BEHIND) and line.gap(last) in {" ", "-"}:
+        last += 1
+    said = (line.said(place) for place in range(first, last))
+    return [word for word in said if word not in CUES.common | CUES.hollow and len(word) > 2]
 
 
 def _mention(scene: Scene, at: int, end: int, candidates: tuple[Thing, ...]) -> Mention:
