@@ -1,7 +1,7 @@
 """Sets up the environment in `.venv` that the other scripts run in; standard library only.
 
     python scripts/bootstrap.py              # everything that demo.py and test.py need
-    python scripts/bootstrap.py embeddings   # and an extra of pyproject.toml beside it
+    python scripts/bootstrap.py vllm         # and an extra of pyproject.toml beside it
 
 A stamp in `.venv`, written last, holds a hash of pyproject.toml, the lock files and the Python
 version. While it matches, `ensure` returns at once; when it is missing or old, pip runs again.
@@ -24,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
-ALL_EXTRAS = ("api", "data", "dev", "eval", "http", "llamacpp", "postgres", "serve", "train")
-DEMO_EXTRAS = ("data", "eval", "llamacpp", "serve", "train")
+DEMO_EXTRAS = ("data", "embeddings", "eval", "llamacpp", "serve", "train")
+ALL_EXTRAS = ("api", "dev", "http", "postgres", *DEMO_EXTRAS)
 LOCK = Path("requirements/lock.txt")
 BASE_MODEL = Path("requirements/base-model.txt")
 EMBEDDINGS = Path("requirements/embeddings.txt")

@@ -6,7 +6,7 @@ Sets up `.venv` the first time, then runs ruff, mypy, import-linter and pytest, 
 when an early one fails. The tests run side by side, a file at a time on each of up to four cores.
 `--long` adds the tests marked `long` and those marked `postgres` (skipped where no PostgreSQL
 server is installed), one after the other since many of them load the machine themselves, and those
-that need Ray, TensorBoard or the extra `embeddings`, which it installs. Tests marked `gpu` or
+that need Ray or TensorBoard, which it installs. Tests marked `gpu` or
 `network` are left out unless chosen with -m; those marked `vllm` run where vLLM is installed
 (scripts/setup_vllm_cpu.py).
 """
@@ -37,7 +37,7 @@ def main() -> int:
     """Runs every check, then pytest; 0 only when all passed."""
     arguments = [argument for argument in sys.argv[1:] if argument != LONG]
     long = len(arguments) < len(sys.argv) - 1
-    folder = ensure((*ALL_EXTRAS, "embeddings") if long else ALL_EXTRAS).parent
+    folder = ensure(ALL_EXTRAS).parent
     if long:
         _install_more(folder)
     failed = [name for name, command in CHECKS.items() if _run(folder, name, command)]
