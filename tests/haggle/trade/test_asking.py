@@ -54,6 +54,13 @@ def test_other_numbers_other_goods_and_a_no_do_not(asked: Session, line: str) ->
     assert not agrees(asked, line)
 
 
+def test_a_one_beside_the_numbers_that_were_asked_about_is_no_other_number(stall: Any) -> None:
+    session = Session(stall)
+    session.pending = Proposal(last="", state="OFFER_SELL", say="", cart=(("Sharp Axe", 2),))
+    assert agrees(session, "Yes, that's it, two axes. One for each hand.")
+    assert not agrees(session, "Yes, that's it, three axes. One for each hand.")
+
+
 def test_without_a_question_nothing_is_agreed_to(stall: Any) -> None:
     assert not agrees(Session(stall), "yes")
 
