@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 
 from haggle.core.text import clean_utterance
 from haggle.language.english.synonyms import nicknames
+from haggle.trade.among import chooses, likeliest, one_of_those, without_ones
 from haggle.trade.knowledge import (
     asks_about_goods,
     asks_what_it_costs,
@@ -32,7 +33,6 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import about_alone, by_words
 from haggle.trade.world import Item, World, listed_or
 
 NAMED = 1.5  # what a word of a name is worth; one of a description is 1
@@ -65,7 +65,6 @@ _REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rul
     re.compile(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) no(?=[.,;!]|$)"),
     re.compile(r"\b(?:said|asked for|wrote) ((?:[\w'’-]+ ){0,3}[\w'’-]+),? but (?=.*\bmeant\b)"),
 )
-_THE_ONE = re.compile(r"\b((?:the|that|this|these|those)\s+(?:[\w'’-]+\s+){0,2})ones?\b")
 _A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
 _WHICH = re.compile(
     r"\b(?:which|what)(?: of (?:the|your|these|those)(?: two| three)?)? ([a-z]{3,})\b"
@@ -76,7 +75,6 @@ _ELSE = re.compile(  # "what else have you got?"
 _OTHER = re.compile(
     r"\b(?:the other|another|any other|other)\b(?!.*\b(?:day|time|way|hand)\b)[^.!]*\?"
 )
-_OF_THOSE = re.compile(r"\b(?:the|which)\s+ones?\b|\bwhich of\b|\bthe [\w-]+ one\b")
 
 
 def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -88,12 +86,9 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if alike and "?" in line and not new:
         chosen = alike if compares(line) else likeliest(alike, line)
         return _showing(session, resolved, chosen[:MOST])
-    view = _known(world, session.in_view())
-    choosing = len(view) > 1 and _OF_THOSE.search(clean_utterance(line).casefold()) is not None
-    if resolved.shown and choosing and "?" in line and not tells_a_need(line):
-        meant = about_alone(view, line, session.linker.nearness)
-        if len(meant) == 1:
-            return _showing(session, resolved, meant)
+    view, choosing = _known(world, session.in_view()), chooses(session, line)
+    if resolved.shown and "?" in line and (one := one_of_those(session, line)):
+        return _showing(session, resolved, one)
     if not resolved.shown or session.named(line) - out:
         return resolved
     if session.named(line, sure=False) & {item.item_id for item in _known(world, resolved.shown)}:
@@ -156,13 +151,6 @@ def of_kind(session: Session, line: str) -> list[Item]:
 
 def _known(world: World, names: Sequence[str]) -> list[Item]:
     return [item for item in map(world.find, names) if item is not None]
-
-
-def likeliest(items: Sequence[Item], line: str) -> list[Item]:
-    """Of some goods those of which most of a line is said: "the one that holds three men"."""
-    texts = [" ".join((item.item_name, item.description, *item.facts)) for item in items]
-    scores = by_words(line, texts)
-    return [item for item, score in zip(items, scores, strict=True) if score == max(scores)]
 
 
 def further(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -307,7 +295,7 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     text = with_g(text.casefold())
     for pattern in _REFUSED:
         text = pattern.sub(r" not \1. ", text)
-    text = _THE_ONE.sub(r"\1", text)
+    text = without_ones(text)
     said: set[str] = set()
     refused: set[str] = set()
     back: set[str] = set()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from haggle.core import domain
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent, Evidence
+from haggle.trade.among import asked_about, without_ones
 from haggle.trade.bidding import bargained
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.counted import counted, numbered, passed_over
@@ -242,15 +243,14 @@ class Guard:
         return ruling.because(reason, replace(proposal, cart=cart, change=None), line)
 
     def _only_asked_about(self, asked: Lines) -> list[str]:
-        """Names of goods that are new in an order, where the line names and asks about them and
-        orders nothing."""
+        """Names of goods that are new in an order, where the line asks about them and orders
+        nothing."""
         session, line = self.session, self.utterance
-        ids = session.named(line) - session.cart.keys()
-        names = [name for name, _ in asked if item_id(session.world, name) in ids]
         told = session.exchanges[-1].outcome if session.exchanges else ""
-        own = without_echoes(line, told)
-        question = names and not orders(own) and asks_about_goods(line, session.read(line))
-        return names if question else []
+        if orders(without_ones(without_echoes(line, told))):
+            return []
+        ids = asked_about(session, line) - session.cart.keys()
+        return [name for name, _ in asked if item_id(session.world, name) in ids]
 
     def _unsaid(self, whole: Lines, kept: Lines) -> Cart:
         """New goods of an order to ask about: those the line gives no evidence of, and those it

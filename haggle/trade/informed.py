@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from haggle.trade.among import about_alone, one_of_those
 from haggle.trade.fitting import of_kind, ruled_out
 from haggle.trade.knowledge import (
     asks_about_goods,
@@ -18,7 +19,7 @@ from haggle.trade.lines import lines
 from haggle.trade.procedure import State
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import NEAR, SURE, about_alone, answers, ended, nearest, questions, told
+from haggle.trade.telling import NEAR, SURE, answers, ended, nearest, questions, told
 from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once, and questions that are answered
@@ -158,6 +159,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     named = [world.by_id[i] for i in sorted(session.named(line) - out)]
     answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
     view = [item for item in map(world.find, session.in_view()) if item and item.item_id not in out]
+    if one := one_of_those(session, line):
+        return one
     chosen = answer if of_kind(session, line) else []
     choices = (chosen, [item for item in answer if item in named], named, answer, view[:2])
     if compares(line) and len(answer or view) > 1:

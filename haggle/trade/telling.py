@@ -31,7 +31,6 @@ NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
 AGAIN_APART = 0.15  # how much nearer what was heard already must be to be told again
 TWO = 200  # characters of the two nearest sentences
 SURE = 0.35  # nearness under which a sentence is only told as all there is to tell
-APART = 0.05  # how much nearer one good must be for a question to be about it alone
 Score = Callable[[str, Sequence[str]], Sequence[float]]
 
 _NEXT_QUESTION = re.compile(
@@ -96,14 +95,6 @@ def nearest(
     first = found[0][1]
     second = next((text for _, text in found[1:2] if len(first) + len(text) < TWO), "")
     return best, " ".join(map(ended, filter(None, (first, second))))
-
-
-def about_alone(items: Sequence[Item], line: str, near: Score) -> list[Item]:
-    """Of some goods the one that a question is about, by what is known of them; all of them where
-    no one is clearly nearer in meaning."""
-    ranked = sorted(items, key=lambda item: -nearest(item, line, near)[0])
-    scores = [nearest(item, line, near)[0] for item in ranked[:2]]
-    return ranked[:1] if len(scores) > 1 and scores[0] > scores[1] + APART else list(items)
 
 
 def ended(text: str) -> str:
