@@ -10,6 +10,7 @@ from haggle.trade.fitting import of_kind, ruled_out
 from haggle.trade.knowledge import (
     asks_about_goods,
     asks_for_a_deal,
+    asks_of_others,
     asks_what_it_costs,
     compares,
     tells_a_need,
@@ -102,7 +103,8 @@ def _asked_all_the_same(
     Where the linker can tell what is near in meaning, that decides."""
     shows, marked = answering.payload == "show", "?" in line
     follows = shows and set(shown) <= {*session.in_view()} and not tells_a_need(line)
-    if not (marked or follows) or all(map(asks_for_a_deal, questions(line))):
+    asked = [part for part in questions(line) if not asks_for_a_deal(part)]
+    if not (marked or follows) or not asked or (all(map(asks_of_others, asked)) and not follows):
         return []
     least = NEAR if shows else SURE  # small talk asks as well: "how are you?"
     talks, near = shows or answering.transparent, session.linker.nearness

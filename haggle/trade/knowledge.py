@@ -195,6 +195,12 @@ def asks_for_a_deal(sentence: str) -> bool:
     return bool(says(sentence, (*cues.deals, *cues.prices))) and not other
 
 
+def asks_of_others(sentence: str) -> bool:
+    """Whether a sentence is about the merchant, the place or the world, and no word stands for
+    goods."""
+    return bool(says(sentence, knowledge().others)) and not says(sentence, knowledge().goods)
+
+
 def unled(sentence: str) -> str:
     """A sentence without what only leads to its question."""
     return _LEADING.sub("", sentence)

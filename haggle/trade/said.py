@@ -7,6 +7,7 @@ line under the grammar, from those that fit what happened; a larger one may spea
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -92,10 +93,23 @@ def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines | t
     names = kinds(session, line, resolved)
     fitting = _of(names, manner_of(session.world.merchant))
     if not resolved.shown:
-        fitting = tuple(line for line in fitting if SHOWING.isdisjoint(placeholders.used(line)))
+        fitting = tuple(line for line in fitting if not _names_goods(line))
+    elif names == ("SHOW_told",) and _is_new(session, line, resolved.shown):
+        fitting = tuple(filter(_names_goods, fitting))
     said = {str(read_object(e.said).get("say")) for e in session.exchanges if e.said}
     left = tuple(line for line in fitting if line not in said) or fitting
     return left if len(names) == 1 else OneOfLines(left)
+
+
+def _names_goods(line: str) -> bool:
+    return not SHOWING.isdisjoint(placeholders.used(line))
+
+
+def _is_new(session: Session, line: str, shown: Sequence[str]) -> bool:
+    """Whether goods are told of that nobody has named yet: an answer to a need."""
+    known = {*session.in_view(), *session.shown}
+    known |= {session.world.by_id[i].item_name for i in session.named(line, sure=False)}
+    return not set(shown) <= known
 
 
 @lru_cache(maxsize=256)

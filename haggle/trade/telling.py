@@ -29,7 +29,7 @@ TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only
 AGAIN = 0.25  # what each further phrase of the same topic adds
 NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
 AGAIN_APART = 0.15  # how much nearer what was heard already must be to be told again
-TWO = 200  # characters of the two nearest sentences
+TWO = 200  # characters of several sentences
 SURE = 0.35  # nearness under which a sentence is only told as all there is to tell
 Score = Callable[[str, Sequence[str]], Sequence[float]]
 
@@ -80,8 +80,8 @@ def nearest(
     heard: Callable[[str], bool] = lambda text: False,
 ) -> tuple[float, str]:
     """The one or two sentences about an item that are nearest in meaning to a line, and how near;
-    "" where none is near enough, or `near` cannot tell. What was `heard` already is told again only
-    where nothing else comes close."""
+    "" where none is near enough, or `near` cannot tell. What speaks of a topic of the line comes
+    first. What was `heard` already is told again only where nothing else comes close."""
     texts = [_sayable(t, currency) for t in (*item.facts, *SENTENCE_END.split(item.description))]
     texts = list(dict.fromkeys(filter(None, texts)))
     scores = near(line, [f"{item.item_name}. {text}" for text in texts])
@@ -92,9 +92,14 @@ def nearest(
     best = found[0][0]
     new = [(score, text) for score, text in found if not heard(text)]
     found = new if new and new[0][0] > best - AGAIN_APART else found
-    first = found[0][1]
-    second = next((text for _, text in found[1:2] if len(first) + len(text) < TWO), "")
-    return best, " ".join(map(ended, filter(None, (first, second))))
+    told = [text for _, text in found[:2]]
+    topics = by_words(_without_name(_asking(clean_utterance(line)), item), texts)
+    on_topic = max(zip(topics, texts, strict=True), key=lambda pair: pair[0])
+    if on_topic[0] >= TOPIC and not heard(on_topic[1]) and not tells_a_need(line):
+        told = list(dict.fromkeys((on_topic[1], *told)))
+    while len(told) > 1 and sum(map(len, told)) > TWO:
+        told.pop()
+    return best, " ".join(map(ended, told))
 
 
 def ended(text: str) -> str:
