@@ -106,13 +106,14 @@ def _asked_all_the_same(
     asked = [part for part in questions(line) if not asks_for_a_deal(part)]
     if not (marked or follows) or not asked or (all(map(asks_of_others, asked)) and not follows):
         return []
+    if not (shows or answering.transparent):
+        return []  # the question of an order is what it comes to
     least = NEAR if shows else SURE  # small talk asks as well: "how are you?"
-    talks, near = shows or answering.transparent, session.linker.nearness
+    near = session.linker.nearness
     return [
         item
         for item in items
-        if (marked and answers(item, line, heard))
-        or (talks and nearest(item, line, near)[0] >= least)
+        if (marked and answers(item, line, heard)) or nearest(item, line, near)[0] >= least
     ]
 
 

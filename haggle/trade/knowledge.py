@@ -50,6 +50,7 @@ class Knowledge(Record):
     prices: list[str]
     measures: list[str]
     asking: list[str]
+    tricking: list[str]
     goods: list[str]
     comparing: list[str]
     others: list[str]
@@ -199,6 +200,11 @@ def asks_of_others(sentence: str) -> bool:
     """Whether a sentence is about the merchant, the place or the world, and no word stands for
     goods."""
     return bool(says(sentence, knowledge().others)) and not says(sentence, knowledge().goods)
+
+
+def may_trick(line: str) -> bool:
+    """Whether a line has words of those who claim a right to what is not theirs."""
+    return bool(says(line, knowledge().tricking))
 
 
 def unled(sentence: str) -> str:

@@ -18,7 +18,7 @@ from haggle.core.config import Record, load_config
 from haggle.grammar.json_text import read_object
 from haggle.grammar.values import Field, Fields, Label, Value
 from haggle.trade import placeholders
-from haggle.trade.knowledge import asks_for_a_deal, asks_for_price
+from haggle.trade.knowledge import asks_for_a_deal, asks_for_price, may_trick
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
@@ -159,7 +159,7 @@ def _talk(session: Session, line: str) -> tuple[str, ...]:
         "silence": not any(character.isalnum() for character in line),
         "thanks": bool(_THANKS.search(line)),
         "hesitate": bool(session.cart),
-        "attack": len(line.split()) >= LONG,
+        "attack": len(line.split()) >= LONG and may_trick(line),
         "unsold": foreign or ("?" in line and asks_for_a_deal(line)),
         "empty": bool(session.exchanges) and not session.cart and not session.sales,
     }
