@@ -50,6 +50,7 @@ class Knowledge(Record):
     prices: list[str]
     measures: list[str]
     asking: list[str]
+    declining: list[str]
     tricking: list[str]
     goods: list[str]
     comparing: list[str]
@@ -200,6 +201,11 @@ def asks_of_others(sentence: str) -> bool:
     """Whether a sentence is about the merchant, the place or the world, and no word stands for
     goods."""
     return bool(says(sentence, knowledge().others)) and not says(sentence, knowledge().goods)
+
+
+def declines(line: str) -> bool:
+    """Whether a line turns goods down, or puts the choice off."""
+    return bool(says(line, knowledge().declining))
 
 
 def may_trick(line: str) -> bool:

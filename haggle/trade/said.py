@@ -18,7 +18,7 @@ from haggle.core.config import Record, load_config
 from haggle.grammar.json_text import read_object
 from haggle.grammar.values import Field, Fields, Label, Value
 from haggle.trade import placeholders
-from haggle.trade.knowledge import asks_for_a_deal, asks_for_price, may_trick
+from haggle.trade.knowledge import asks_for_a_deal, asks_for_price, declines, may_trick
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
@@ -151,6 +151,8 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
 
 def _talk(session: Session, line: str) -> tuple[str, ...]:
     """Kinds of small talk; what would be odd is left out, the model chooses among the rest."""
+    if "?" not in line and declines(line):
+        return ("CASUAL_hesitate",)
     foreign = any(not m.candidates for m in session.read(line).mentions)
     fits = {
         "greet": not session.exchanges,

@@ -84,6 +84,16 @@ def test_small_talk_is_of_the_kinds_that_are_not_odd(decided, line, more):
     assert found == {"smalltalk", "offtopic", "hesitate"} | more
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["thank you, but I buy nothing today", "nah, too much for me", "i'll leave it, thanks tho",
+     "I'd better not.", "let me think it over"],
+)  # fmt: skip
+def test_who_turns_goods_down_is_let_go_kindly(decided, line):
+    _, move = decided(line, "CASUAL")
+    assert kinds(move.episode, line, move.outcome) == ("CASUAL_hesitate",)
+
+
 def test_the_model_chooses_under_the_grammar(decided):
     merchant, move = decided("nice weather", "CASUAL")
     spec = merchant.speech_request(move).constraint
