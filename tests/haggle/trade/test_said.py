@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from haggle.core.codec import matches, to_gbnf
@@ -39,6 +41,13 @@ def decided(stall):
         return merchant, merchant.act(session, line, Generation(decision))
 
     return run
+
+
+def drawn(move: Any, line: str) -> tuple[str, ...]:
+    """The lines of one kind, of which code draws one."""
+    lines = lines_for(move.episode, line, move.outcome)
+    assert isinstance(lines, tuple)
+    return lines
 
 
 @pytest.mark.parametrize(
@@ -104,10 +113,10 @@ def test_the_model_chooses_under_the_grammar(decided):
 
 def test_a_line_is_not_said_twice_in_a_conversation(decided):
     _, move = decided("three potions", "OFFER_SELL", change=[["Mana Potion", 3]])
-    line = lines_for(move.episode, "three potions", move.outcome)[0]
+    line = drawn(move, "three potions")[0]
     move.say(Generation(to_json({"say": line})))
     move.settle()
-    lines = lines_for(move.episode, "four potions", move.outcome)
+    lines = drawn(move, "four potions")
     assert line not in lines and len(lines) > 10
 
 
@@ -116,10 +125,10 @@ def test_of_lines_of_one_kind_code_draws_one_without_asking_the_model(stall):
     decision = '{"last":"","state":"OFFER_SELL","cart":[["Sharp Axe",2]]}'
 
     def says(seed: int) -> str:
-        merchant = Merchant(ScriptedEngine([decision]))
+        engine = ScriptedEngine([decision])
         session = Session(stall, method=get_method("astp-stepwise"))
-        turn = merchant.reply(session, "two axes", seed=seed)
-        assert len(merchant.engine.requests) == 1 and turn.valid_json
+        turn = Merchant(engine).reply(session, "two axes", seed=seed)
+        assert len(engine.requests) == 1 and turn.valid_json
         assert turn.says.count("260 gold") == 1
         return turn.says
 
@@ -128,8 +137,8 @@ def test_of_lines_of_one_kind_code_draws_one_without_asking_the_model(stall):
 
 def test_a_review_names_the_word_that_closes(decided):
     _, move = decided("ok", "FINAL_CHECK")
-    lines = lines_for(move.episode, "ok", move.outcome)
-    assert isinstance(lines, tuple) and all("yes" in line.casefold() for line in lines)
+    lines = drawn(move, "ok")
+    assert all("yes" in line.casefold() for line in lines)
 
 
 def test_with_free_speech_and_with_the_guard_off_nothing_is_chosen_from(decided):
@@ -173,7 +182,7 @@ def test_a_merchant_keeps_to_one_manner(decided, told, manner):
     assert manner_of(who) == manner
     world = move.episode.world
     move.episode.world = world.model_copy(update={"merchant": who})
-    lines = set(lines_for(move.episode, "ok", move.outcome))
+    lines = set(drawn(move, "ok"))
     told_lines = merchant_lines()["FINAL_CHECK_yes"]
     assert lines == set(told_lines["plain"]) | set(told_lines[manner])
 
