@@ -1,7 +1,8 @@
 """What an engine serves: players at once, what the guard costs, what size and length cost.
 
 Every figure is taken beside what it is compared with, in turns, so that whatever else the machine
-does falls on both. Turns are asked for as they are served: `ask_below` as the serve config has it.
+does falls on both. Turns are asked for as they are served: `ask_below` as the serve config has it,
+the sentence model where it is installed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from data_gen.play import Play, start_play
 from data_gen.worlds import sample_shop, shop_of
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
+from haggle.language.embeddings import load_embedder
+from haggle.language.english.linker import English
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, TurnRecord
 from haggle.trade.session import Session
+from haggle.trade.world import World
 from haggle.trade.world_io import named_world
 
 Tell = Callable[[str], None]
@@ -102,6 +106,10 @@ def timed_turn(
     ), turn
 
 
+def _session(world: World, method: str) -> Session:
+    return Session(world, method=get_method(method), linker=English(load_embedder("auto")))
+
+
 def guard_beside_none(
     engine: Engine, method: str, ask_below: float, world: str, turns: int, tell: Tell
 ) -> dict[str, Any]:
@@ -109,7 +117,7 @@ def guard_beside_none(
     kept: list[tuple[Timed, Timed, float]] = []
     for number in range(1, turns + 1):
         if number % len(LINES) == 1:
-            session = Session(world=named_world(world), method=get_method(method))
+            session = _session(named_world(world), method)
         line = LINES[(number - 1) % len(LINES)]
         timed: dict[str, Timed] = {}
         before = session.branch()
@@ -197,7 +205,7 @@ def adapters_in_turns(
             "this engine has no two adapters", where="--part", hint="take --engine one_base"
         )
     voices = [engine.with_adapter(name) for name in names[:2]]
-    session = Session(world=named_world(world), method=get_method(method))
+    session = _session(named_world(world), method)
     kept: dict[str, list[tuple[float, int]]] = {"staying": [], "switching": []}
     for number in range(turns):
         line = LINES[number % len(LINES)]
@@ -259,7 +267,7 @@ def size_and_length(
     rows = []
     for size in sizes:
         shop = sample_shop(random.Random(size), "test", (size, size))
-        session = Session(world=shop.world, method=get_method(method))
+        session = _session(shop.world, method)
         timed: list[Timed] = []
         for number in range(length):
             try:

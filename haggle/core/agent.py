@@ -9,7 +9,6 @@ generation, evaluation, the terminal chat and every server call this, for every 
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from haggle.core.domain import A, Domain, E, Guard, Level, O, Ruling, T
 from haggle.core.engine import Engine, Generation, GenerationRequest
 from haggle.core.storage import writable
 from haggle.core.turn import Turn, Usage
-from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, text_of
+from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, text_of, to_json
 from haggle.grammar.values import Field, Fields, Spoken, Value
 
 Speech = Literal["free", "lines"]
@@ -78,15 +77,16 @@ class Agent(Generic[E, A, O, T]):
             for (episode, line), answer in zip(pairs, answers, strict=True)
         ]
         while silent := [move for move in moves if move.is_silent]:
-            drawn = [self._drawn(move, seed) for move in silent]
-            asked = [
-                self.speech_request(move, seed)
-                for move, line in zip(silent, drawn, strict=True)
-                if line is None
-            ]
-            chosen = iter(self.engine.generate(asked) if asked else ())
-            for move, line in zip(silent, drawn, strict=True):
-                move.say(line or next(chosen))
+            asking = []
+            for move in silent:
+                if drawn := self._drawn(move, seed):
+                    move.say(drawn)
+                else:
+                    asking.append(move)
+            requests = [self.speech_request(move, seed) for move in asking]
+            spoken = self.engine.generate(requests) if requests else []
+            for move, said in zip(asking, spoken, strict=True):
+                move.say(said)
         return [move.settle() for move in moves]
 
     def decide(self, pairs: Sequence[tuple[E, str]], seed: int = 0) -> list[Generation]:
@@ -105,9 +105,9 @@ class Agent(Generic[E, A, O, T]):
         if move.is_silent:
             yield Decided(move.outcome)
         while move.is_silent:
-            if (drawn := self._drawn(move, seed)) is not None:
+            if drawn := self._drawn(move, seed):
                 move.say(drawn)
-            elif move.tries:
+            elif move.tries:  # a second line is not streamed behind the first
                 move.say(self.engine.generate([self.speech_request(move, seed)])[0])
             else:
                 move.say((yield from _pieces(self.engine.stream(self.speech_request(move, seed)))))
@@ -140,7 +140,7 @@ class Agent(Generic[E, A, O, T]):
         if not isinstance(fitting, tuple):
             return None
         draw = random.Random(f"{seed} {len(move.episode.exchanges)} {move.tries} {move.line}")
-        return Generation(json.dumps({"say": draw.choice(fitting)}, ensure_ascii=False))
+        return Generation(to_json({"say": draw.choice(fitting)}))
 
     def speech_request(self, move: Move[E, A, O, T], seed: int = 0) -> GenerationRequest:
         """What the engine is asked for the line of a decided turn, which is always sampled."""

@@ -12,11 +12,10 @@ from haggle.trade.telling import NEAR, Score, by_words, nearest, questions
 from haggle.trade.world import Item
 
 APART = 0.05  # how much nearer one good must be for a question to be about it alone
-_OF_THOSE = re.compile(r"\b(?:the|which)\s+ones?\b|\bwhich of\b|\bthe (?:[\w'-]+ ){1,3}ones?\b")
 _THE_ONE = re.compile(
-    r"\b((?:the|that|this|these|those)\s+(?:[\w'’-]+\s+){0,2})ones?\b", re.IGNORECASE
+    r"\b((?:the|that|this|these|those)\s+((?:[\w'’-]+\s+){0,3}))ones?\b", re.IGNORECASE
 )
-_SUCH = re.compile(r"\bthe ((?:[\w'-]+ ){1,3})ones?\b")
+_OF_THOSE = re.compile(rf"\bwhich (?:of|ones?)\b|{_THE_ONE.pattern}")
 
 
 def chooses(session: Session, line: str) -> bool:
@@ -27,13 +26,14 @@ def chooses(session: Session, line: str) -> bool:
 
 def asked_about(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods, named or in view, that a line asks about and does not order."""
-    ids = session.named(line) or {i.item_id for i in _in_view(session)}
+    named = session.named(line)
     if asks_about_goods(line, session.read(line)):
-        return frozenset(session.named(line))
+        return named
     if "?" not in line or any(map(asks_for_a_deal, questions(line))):
         return frozenset()
+    items = [session.world.by_id[i] for i in named] or _in_view(session)
     near = session.linker.nearness
-    return frozenset(i for i in ids if nearest(session.world.by_id[i], line, near)[0] >= NEAR)
+    return frozenset(item.item_id for item in items if nearest(item, line, near)[0] >= NEAR)
 
 
 def without_ones(line: str) -> str:
@@ -48,11 +48,11 @@ def _in_view(session: Session) -> list[Item]:
 def one_of_those(session: Session, line: str) -> list[Item]:
     """The one of the goods in view that a line speaks of; none where it may be several."""
     said = clean_utterance(line).casefold()
-    such = _SUCH.search(said)
+    such = _THE_ONE.search(said)
     if such is None or not chooses(session, line) or tells_a_need(line):
         return []
     view = _in_view(session)
-    told = stems(such[1])
+    told = stems(such[2])
     hits = {item.item_id: len(set(told) & set(stems(_all_of(item)))) for item in view}
     best = [item for item in view if 0 < hits[item.item_id] == max(hits.values())]
     found = best if len(best) == 1 else about_alone(view, line, session.linker.nearness)
@@ -68,9 +68,10 @@ def likeliest(items: Sequence[Item], line: str) -> list[Item]:
 def about_alone(items: Sequence[Item], line: str, near: Score) -> list[Item]:
     """Of some goods the one that a question is about, by what is known of them; all of them where
     no one is clearly nearer in meaning."""
-    ranked = sorted(items, key=lambda item: -nearest(item, line, near)[0])
-    scores = [nearest(item, line, near)[0] for item in ranked[:2]]
-    return ranked[:1] if len(scores) > 1 and scores[0] > scores[1] + APART else list(items)
+    scores = [nearest(item, line, near)[0] for item in items]
+    best, *others = sorted(scores, reverse=True)
+    alone = others and best > others[0] + APART
+    return [items[scores.index(best)]] if alone else list(items)
 
 
 def _all_of(item: Item) -> str:

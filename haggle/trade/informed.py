@@ -80,10 +80,11 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     alone = len(items) == 1
 
     def known(item: Item) -> str:
-        score, meant = nearest(item, line, near, currency=currency, heard=heard)
-        if not meant or not talks:
-            return _by_words(item, line, currency, heard, more=talks and alone)
-        return meant if score >= SURE else lines().notes["nearest"].format(name=meant)
+        if talks:
+            score, meant = nearest(item, line, near, currency=currency, heard=heard)
+            if meant:
+                return meant if score >= SURE else lines().notes["nearest"].format(name=meant)
+        return _by_words(item, line, currency, heard, more=talks and alone)
 
     found = [(item, known(item)) for item in items]
     return [
@@ -99,15 +100,16 @@ def _asked_all_the_same(
     session: Session, line: str, items: list[Item], answering: State, shown: tuple[str, ...],
     heard: Callable[[str], bool],
 ) -> list[Item]:  # fmt: skip
-    """Of these goods those that a line asks about which is on no known topic: "And the grammar?".
+    """Of these goods those that a line asks something of that is no known topic: "And the grammar?"
     Where the linker can tell what is near in meaning, that decides."""
     shows, marked = answering.payload == "show", "?" in line
-    follows = shows and set(shown) <= {*session.in_view()} and not tells_a_need(line)
-    asked = [part for part in questions(line) if not asks_for_a_deal(part)]
-    if not (marked or follows) or not asked or (all(map(asks_of_others, asked)) and not follows):
-        return []
     if not (shows or answering.transparent):
-        return []  # the question of an order is what it comes to
+        return []  # who asks beside an order asks what it comes to
+    asked = [part for part in questions(line) if not asks_for_a_deal(part)]
+    follows = shows and set(shown) <= {*session.in_view()} and not tells_a_need(line)
+    asks = follows or (marked and not all(map(asks_of_others, asked)))
+    if not (asked and asks):
+        return []
     least = NEAR if shows else SURE  # small talk asks as well: "how are you?"
     near = session.linker.nearness
     return [

@@ -27,7 +27,7 @@ from haggle.trade.world import Manner, MerchantInfo
 LONG = 8  # words from which a line may be a trick
 _THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
 SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
-SHOWING = frozenset({"__ITEMS__", "__PRICES__"})  # what lines of goods on show speak of
+SHOWING = {placeholders.ITEMS, placeholders.PRICES}  # what lines of goods on show speak of
 SEVERAL = ("browse", "compare", "ambiguous")  # for more than one good
 
 

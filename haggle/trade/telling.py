@@ -1,8 +1,8 @@
 """What a merchant can tell about goods: the fact that answers a question, or the description.
 
-No model is asked. Which fact answers is a matter of scores: `told` takes any function that gives
-each text one for a question. The one here counts words that both share, and topics: a question
-that asks `where ... from` is about origin, and so is a fact with `from` in it (`knowledge.yaml`).
+No language model is asked. `told` counts words that both share, and topics: a question that asks
+`where ... from` is about origin, and so is a fact with `from` in it (`knowledge.yaml`). `nearest`
+takes any function that says how near texts are to a line in meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only
 AGAIN = 0.25  # what each further phrase of the same topic adds
 NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
 AGAIN_APART = 0.15  # how much nearer what was heard already must be to be told again
-TWO = 200  # characters of several sentences
 SURE = 0.35  # nearness under which a sentence is only told as all there is to tell
 Score = Callable[[str, Sequence[str]], Sequence[float]]
 
@@ -47,7 +46,6 @@ _UNMARKED = re.compile(  # where a question without its mark begins
 def told(
     item: Item,
     question: str,
-    score: Score | None = None,
     *,
     currency: str = "",
     heard: Callable[[str], bool] = lambda text: False,
@@ -64,7 +62,7 @@ def told(
     facts, said = ([_sayable(t, currency) for t in texts] for texts in (item.facts, sentences))
     for asking in (asked, _without_name(clean_utterance(question), item)):
         for known in (lambda text: not heard(text), lambda text: True):  # what answers, again
-            answer = _answering(asking, filter(known, facts), filter(known, said), score)
+            answer = _answering(asking, filter(known, facts), filter(known, said))
             if answer:
                 return answer
     rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
@@ -97,7 +95,7 @@ def nearest(
     on_topic = max(zip(topics, texts, strict=True), key=lambda pair: pair[0])
     if on_topic[0] >= TOPIC and not heard(on_topic[1]) and not tells_a_need(line):
         told = list(dict.fromkeys((on_topic[1], *told)))
-    while len(told) > 1 and sum(map(len, told)) > TWO:
+    while len(told) > 1 and sum(map(len, told)) > MAX_TOLD:
         told.pop()
     return best, " ".join(map(ended, told))
 
@@ -111,10 +109,10 @@ def _sayable(text: str, currency: str) -> str:
     return _shortened(_without_prices(text, currency))
 
 
-def _answering(asked: str, facts: Iterable[str], said: Iterable[str], score: Score | None) -> str:
+def _answering(asked: str, facts: Iterable[str], said: Iterable[str]) -> str:
     """The fact or sentence that answers a question; "" where none does."""
     facts = [text for text in facts if text]
-    scores = (score or by_words)(asked, facts) if facts else ()
+    scores = by_words(asked, facts)
     best = max(range(len(facts)), key=lambda n: scores[n], default=None)
     found = facts[best] if best is not None and scores[best] > 0 else ""
     on_topic = best is not None and scores[best] >= TOPIC and not tells_a_need(asked)

@@ -393,25 +393,3 @@ def test_taking_the_marks_out_gives_the_line_back(text):
 
     line = without_marks(clean_utterance(text))
     assert re.sub(r" \{[^{}]*\}", "", link(line, shown=("Battle Axe", "Copper Kettle"))) == line
-
-
-INKS = shop(
-    Item(item_id="a", item_name="Cake of Lamp Ink", price=4, quantity=9,
-         description="A dry cake of black ink from soot."),
-    Item(item_id="b", item_name="Cake of Cinnabar Ink", price=11, quantity=9,
-         description="A dry cake of bright red ink, red as blood."),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("said", "read"),
-    [
-        ("three black inks", "three black inks {Cake of Lamp Ink x3}"),
-        ("is the red ink poison", "is the red ink {Cake of Cinnabar Ink} poison"),
-        ("the dry ink", "the dry ink {Cake of Lamp Ink / Cake of Cinnabar Ink}"),
-        ("black lamp oil and an ink", "black lamp {Cake of Lamp Ink} oil and an ink "
-         "{Cake of Lamp Ink / Cake of Cinnabar Ink}"),
-    ],
-)  # fmt: skip
-def test_the_words_beside_a_name_choose_what_is_described_so(said: str, read: str) -> None:
-    assert link(said, world=INKS) == read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -57,19 +56,6 @@ def test_of_goods_that_nothing_is_known_of_nothing_is_told():
 def test_the_name_of_the_goods_is_no_answer():
     lamp = goods("A low lamp.", "An oil lamp like this hung in every inn.", "It weighs little.")
     assert told(lamp, "how heavy is the oil lamp?") == "It weighs little."
-
-
-def test_another_function_may_score():
-    seen = []
-
-    def last(question: str, texts: Sequence[str]) -> list[float]:
-        seen.append((question, list(texts)))
-        return [float(place) for place in range(len(texts))]
-
-    lamp = goods("A lamp.", "It is tin.", "It is old.", "It hangs.")
-    assert told(lamp, "is it tin?", last) == "It hangs."
-    assert seen == [("is it tin?", ["It is tin.", "It is old.", "It hangs."])]
-    assert told(lamp, "is it tin?", lambda _, texts: [0.0] * len(texts)) == "A lamp."
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ import pytest
 from haggle.language.embeddings import load_embedder
 from haggle.language.english.linker import English
 from haggle.trade.guard import Ruling
-from haggle.trade.merchant import TRADE
+from haggle.trade.merchant import TRADE, Merchant
 from haggle.trade.methods import get_method
+from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal
 from haggle.trade.world import World
 from haggle.trade.world_io import load_world
+from serving.engines.scripted import ScriptedEngine
 
 BENCHMARKS = Path(__file__).parents[3] / "eval" / "benchmarks"
 
@@ -58,17 +60,39 @@ def test_questions_are_answered(name: str, by_meaning: bool, least: float):
 
 
 @pytest.fixture
-def stall_by_meaning(stall):
+def tack() -> Session:
+    """A customer who was just shown one good, with a merchant who reads by meaning."""
     embedder = load_embedder("auto")
     if embedder is None:
         pytest.skip("the extra `embeddings` is not installed")
-    return Session(stall, method=get_method("astp-stepwise"), linker=English(embedder))
+    world = load_world(BENCHMARKS / "questions-dev" / "griffin_tack.yaml")
+    session = Session(world, method=get_method("astp-stepwise"), linker=English(embedder))
+    session.shown = ("Talon Caps",)
+    return session
 
 
-def test_small_talk_is_not_answered_with_goods(stall_by_meaning):
-    session = stall_by_meaning
-    session.shown = ("Sharp Axe",)
-    resolved = TRADE.apply(
-        session, "And how is your wife today?", Ruling(Proposal("", "CASUAL", "")), "state"
-    )
-    assert not resolved.notes
+def decided(session: Session, line: str, decision: str) -> TurnRecord:
+    """The turn that comes of a model's decision."""
+    return Merchant(ScriptedEngine([decision])).reply(session, line)
+
+
+def test_small_talk_is_not_answered_with_goods(tack: Session):
+    line, proposal = "And how is your wife today?", Proposal("", "CASUAL", "")
+    assert not TRADE.apply(tack, line, Ruling(proposal), "state").notes
+
+
+def test_who_asks_about_goods_in_view_orders_none(tack: Session):
+    order = '{"last":"","state":"OFFER_SELL","cart":[["Talon Caps",1]]}'
+    turn = decided(tack, "Will the bird land on rock with those on?", order)
+    assert turn.state == "SHOW_ITEMS" and not turn.cart and "Take them off before" in turn.says
+
+
+def test_who_wants_goods_in_view_still_gets_them(tack: Session):
+    order = '{"last":"","state":"OFFER_SELL","cart":[["Talon Caps",2]]}'
+    assert decided(tack, "Could I have two of them?", order).cart == {"talon_caps": 2}
+
+
+def test_goods_that_nobody_named_are_named_where_they_are_told_of(tack: Session):
+    show = '{"last":"","state":"SHOW_ITEMS","show":["Moult Balm"]}'
+    turn = decided(tack, "Her feathers itch. What is it that soothes the roots?", show)
+    assert "Moult Balm" in turn.says
