@@ -18,11 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from haggle.core.config import ROOT, named_config
-from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json, read_jsonl, write_json, write_jsonl
 from haggle.rates import rate_text
-from haggle.trade.merchant import Merchant
 
 SERVED = "Q8_0"
 WORLD = "frontier_shop"
@@ -86,26 +84,20 @@ def run_demo(out: Path, *, minutes: float, dialogues: int) -> None:
 
 def converse(console: Console) -> None:
     """Play a short purchase with the shipped model, live."""
-    from haggle.trade.session import Session
-    from haggle.trade.world_io import named_world
+    from haggle import open_shop
     from serving.chat import say_turn, shop_table, status
-    from serving.engines import open_engine
 
-    engine: Engine = open_engine("llamacpp", None)
-    try:
-        session = Session(named_world(WORLD))
-        merchant, name = Merchant(engine), session.world.merchant.name
+    with open_shop(WORLD) as shop:
+        session = shop.session
         console.print(shop_table(session.world))
         for line in LINES:
             console.print(Text.assemble(("\nyou", "bold cyan"), " > ", line), soft_wrap=True)
             say_turn(
-                merchant, session, line, name, console,
+                shop.merchant, session, line, session.world.merchant.name, console,
                 lambda turn, seconds: status(turn, session, seconds),
             )  # fmt: skip
-            if session.sales:
+            if shop.sales:
                 break
-    finally:
-        engine.close()
 
 
 def _train(out: Path, minutes: float) -> Path:

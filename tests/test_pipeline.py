@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from haggle.core.storage import read_json
+from haggle.trade.said import merchant_lines
+from pipeline.demo import converse
 
 pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).resolve().parents[1] / "eval" / "benchmarks"
+
+
+def test_the_demo_begins_with_the_shipped_model_as_the_chat_runs_it() -> None:
+    """It sells, in the lines of a merchant that speaks after the outcome."""
+    console = Console(file=StringIO(), width=200)
+    converse(console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    lines = merchant_lines()["COMMIT_SALE"]
+    assert "FINAL_CHECK -> COMMIT_SALE" in said
+    assert any(line in said for line in (*lines["plain"], *lines["warm"]))
 
 
 def test_a_model_is_trained_exported_served_and_measured(tmp_path: Path) -> None:
