@@ -145,8 +145,12 @@ def _shared() -> MiniLM:
 def load_embedder(wanted: Wanted = "auto") -> Embedder | None:
     """The installed model, loaded once; None where none is wanted, or for `auto` none installed.
 
-    Raises HaggleError where it is asked for by `True` and cannot be loaded.
+    Raises HaggleError where it is asked for by `True` and cannot be loaded, or for another value.
     """
+    if wanted not in (True, False, "auto"):
+        raise HaggleError(
+            f"unknown value {wanted!r}", where="embeddings", hint='True, False or "auto"'
+        )
     if wanted is False:
         return None
     try:

@@ -35,6 +35,7 @@ def test_a_line_is_answered_and_the_ledger_can_be_read():
         ({"guard": "sate"}, "guard"),
         ({"confirmation": "loud"}, "confirmation"),
         ({"engine": "llamcpp"}, "llamcpp"),
+        ({"embeddings": "maybe"}, "maybe"),
     ],
 )
 def test_a_wrong_option_is_told(options, what):
