@@ -6,22 +6,49 @@ import re
 from collections.abc import Sequence
 
 from haggle.core.text import clean_utterance
-from haggle.trade.knowledge import asks_about_goods, asks_for_a_deal, stems, tells_a_need
+from haggle.trade.knowledge import (
+    SENTENCE_END,
+    asks_about_goods,
+    asks_for_a_deal,
+    asks_for_the_sum,
+    asks_what_it_costs,
+    has_number,
+    refers,
+    stems,
+    tells_a_need,
+    wants,
+)
 from haggle.trade.session import Session
 from haggle.trade.telling import NEAR, Score, by_words, nearest, questions
 from haggle.trade.world import Item
 
+_ASKING = r"(?:what|how|which|who|where|why|is|are|does|do|did|can|could|will|would|has|have|any)\b"
+LATELY = 4  # turns whose goods are remembered
+MOST = 4  # goods that may be chosen from without naming them
 APART = 0.05  # how much nearer one good must be for a question to be about it alone
 _THE_ONE = re.compile(
     r"\b((?:the|that|this|these|those)\s+((?:[\w'’-]+\s+){0,3}))ones?\b", re.IGNORECASE
 )
+_PART = re.compile(rf"{SENTENCE_END.pattern}|,?\s+(?:and|but)\s+(?={_ASKING})", re.IGNORECASE)
+_ASKS = re.compile(rf"(?:^|[,;:]\s*|\b(?:and|but|oh|so|no)\s+){_ASKING}", re.IGNORECASE)
+_WAS_ASKING = re.compile(r"\b(?:only|just) (?:asking|asked|wondering|wondered)\b", re.IGNORECASE)
+_FREE = re.compile(r"\bfor (?:free|nothing)\b|\bgratis\b|\bon the house\b", re.IGNORECASE)
 _OF_THOSE = re.compile(rf"\bwhich (?:of|ones?)\b|{_THE_ONE.pattern}")
 
 
 def chooses(session: Session, line: str) -> bool:
-    """Whether a line speaks of one or some of several goods in view."""
+    """Whether a line speaks of one or some of several goods in view, or seen lately."""
     said = clean_utterance(line).casefold()
-    return len(session.in_view()) > 1 and _OF_THOSE.search(said) is not None
+    return _OF_THOSE.search(said) is not None and len(choices(session)) > 1
+
+
+def choices(session: Session) -> list[Item]:
+    """The goods that a line may choose from: those in view, or where that is one those of the last
+    turns."""
+    view = [item for item in map(session.world.find, session.in_view()) if item is not None]
+    past = " ".join(f"{e.answer} {e.outcome}" for e in session.exchanges[-LATELY:])
+    seen = [item for item in session.world.inventory if item.item_name in past]
+    return view if len(view) > 1 or len(seen) > MOST else seen or view
 
 
 def asked_about(session: Session, line: str) -> frozenset[str]:
@@ -36,6 +63,33 @@ def asked_about(session: Session, line: str) -> frozenset[str]:
     return frozenset(item.item_id for item in items if nearest(item, line, near)[0] >= NEAR)
 
 
+def only_asked(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line speaks of in questions alone: "two belts, and what is the narrow
+    one made of?" What is asked for nothing is asked about as well."""
+    asked: set[str] = set()
+    others: set[str] = set()
+    for part in _PART.split(clean_utterance(line)):
+        named = session.named(part, sure=False)
+        if _only_asks(session, part):
+            asked |= named
+        elif named:
+            others |= named
+        elif has_number(part) or (asked and refers(part)):
+            return frozenset()  # "is the axe any good? I take one"
+    return frozenset(asked - others)
+
+
+def _only_asks(session: Session, part: str) -> bool:
+    """Whether a part of a line asks about goods and orders none: "could I have two?" does."""
+    if "?" not in part:
+        return _WAS_ASKING.search(part) is not None
+    if _FREE.search(part):
+        return True
+    counts = any(mention.quantity for mention in session.read(part).mentions)
+    orders = wants(part) or (counts and not asks_what_it_costs(part))
+    return bool(_ASKS.search(part)) and not orders and not asks_for_the_sum(part)
+
+
 def without_ones(line: str) -> str:
     """A line in which "the red one" is "the red", whose `one` counts nothing."""
     return _THE_ONE.sub(r"\1", line)
@@ -46,15 +100,21 @@ def _in_view(session: Session) -> list[Item]:
 
 
 def one_of_those(session: Session, line: str) -> list[Item]:
-    """The one of the goods in view that a line speaks of; none where it may be several."""
+    """The one of the goods in view, or seen lately, that a line speaks of; none where it may be
+    several."""
     said = clean_utterance(line).casefold()
     such = _THE_ONE.search(said)
-    if such is None or not chooses(session, line) or tells_a_need(line):
+    if such is None or tells_a_need(line) or "which" in said.split():
         return []
-    view = _in_view(session)
+    named = [session.world.by_id[i] for i in session.named(line)]
+    view = choices(session)
+    if len(view) < 2:
+        return named if len(named) == 1 else []
     told = stems(such[2])
     hits = {item.item_id: len(set(told) & set(stems(_all_of(item)))) for item in view}
     best = [item for item in view if 0 < hits[item.item_id] == max(hits.values())]
+    if not best and len(named) == 1:
+        return named
     found = best if len(best) == 1 else about_alone(view, line, session.linker.nearness)
     return found if len(found) == 1 else []
 
@@ -63,6 +123,11 @@ def likeliest(items: Sequence[Item], line: str) -> list[Item]:
     """Of some goods those of which most of a line is said: "the one that holds three men"."""
     scores = by_words(line, [_all_of(item) for item in items])
     return [item for item, score in zip(items, scores, strict=True) if score == max(scores)]
+
+
+def nearest_of(items: Sequence[Item], line: str, near: Score) -> float:
+    """How near the best of some goods is to a question."""
+    return max((nearest(item, line, near)[0] for item in items), default=0.0)
 
 
 def about_alone(items: Sequence[Item], line: str, near: Score) -> list[Item]:

@@ -14,24 +14,27 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.core.text import clean_utterance
+from haggle.language.english.cues import CUES
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
+from haggle.trade.among import only_asked
 from haggle.trade.bidding import offered, only_good
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, numbers_in_line
-from haggle.trade.evident import evident_goods, item_id, lost_goods
-from haggle.trade.fitting import ruled_out, said_stems
-from haggle.trade.guard import Ruling
+from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
 from haggle.trade.knowledge import puts_back
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
+from haggle.trade.ruling import Ruling
 from haggle.trade.session import Session
+from haggle.trade.wanted import put_back, ruled_out, said_stems
 from haggle.trade.wire import Proposal
 from haggle.trade.world import listed_or
 
 MOST_CHOICES = 3
+_YES = re.compile(r"\W*(?:yes|yeah|yep|yup|aye|sure|right|correct)\b")
 _PAUSE = re.compile(r"(?=[.,;!])")
 _NO = re.compile(
     r"\W*(?:(?:oh|heavens|goodness|gods?|lord|well|er|um|wait|sorry|hey)\W+){0,2}"
@@ -103,6 +106,36 @@ def _says_again(mentions: Sequence[Mention], cart: Cart) -> bool:
     return bool(counted) and all(
         any(cart.get(thing.id) == m.quantity for thing in m.candidates) for m in counted
     )
+
+
+def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
+    """The order of the last question as a line puts it right: "yes, but three ropes", "no, just the
+    lantern". Empty where it is not that order which the line speaks of."""
+    meant = settled(session)
+    if meant is None or "?" in line:
+        return ()
+    reading, cart = session.read(line), dict(meant.cart)
+    out = ruled_out(session.world, line) | put_back(session.world, line)
+    out |= only_asked(session, line)
+    sure = [m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed]
+    told = {m.candidates[0].id: m for m in sure if m.candidates[0].id not in out}
+    same = told.keys() & cart.keys() or (told and _YES.match(line.casefold()))
+    if not same or len(sure) < len(reading.mentions):
+        return ()
+    if only_these(session, line):
+        cart = {i: number for i, number in cart.items() if i in told}
+    elif _NO.match(line.casefold()):  # what nobody had asked for goes
+        meant_before = session.named(session.exchanges[-1].player, sure=False) | told.keys()
+        cart = {i: n for i, n in cart.items() if i in session.cart or i in meant_before}
+    whole = _is_whole(line)
+    numbers = {i: m.quantity if whole and m.quantity else cart.get(i, 1) for i, m in told.items()}
+    cart = {i: number for i, number in (cart | numbers).items() if i not in out}
+    return tuple((session.world.by_id[i].item_name, number) for i, number in cart.items())
+
+
+def _is_whole(line: str) -> bool:
+    """Whether the numbers of a line are no steps: "three", not "three more"."""
+    return not set(clean_utterance(line).casefold().split()) & CUES.by
 
 
 def insists(session: Session, line: str, proposal: Proposal) -> bool:

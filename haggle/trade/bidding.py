@@ -10,17 +10,20 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from haggle.trade.fitting import ruled_out
-from haggle.trade.knowledge import SENTENCE_END, haggles, knowledge, tells_a_need, with_g
+from haggle.trade.among import one_of_those
+from haggle.trade.knowledge import SENTENCE_END, haggles, knowledge, says, tells_a_need, with_g
 from haggle.trade.ledger import Cart, bid_amount, counter_offer, total
 from haggle.trade.procedure import Payload
 from haggle.trade.resolve import Resolved, worded
 from haggle.trade.session import Session
+from haggle.trade.wanted import ruled_out
 from haggle.trade.wire import Bid, Proposal
+from haggle.trade.world import Item
 
 BRIEF = 5  # words of a sentence that is a bid though it does not speak of money
 LIKELY = 0.4  # of the price: less is no bid that is meant
 
+_LET_FOR = re.compile(r"\b(?:do|let|have|give|sell|part) (?:\S+ ){1,3}for\s*$")
 _EACH = r"(?:each|apiece|a piece|a pop|per piece|per)\b"
 
 
@@ -39,7 +42,7 @@ def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None
     one as well: "I have only thirty crowns"."""
     reading = session.read(line)
     text, cues = reading.line.casefold(), knowledge()
-    money = rf"(?:{re.escape(session.world.currency.casefold())}|{'|'.join(sorted(cues.money))})\b"
+    money = _money(session.world.currency)
     named_at = {mention.start for mention in reading.mentions}
     for number in reading.numbers:
         before, behind = with_g(text[: number.start]), text[number.end :]
@@ -50,6 +53,7 @@ def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None
         named = re.match(rf"\s*{money}", behind) is not None
         bought = bool(re.match(rf"\s*(?:{money}\s*)?(?:{'|'.join(cues.bid_for)})", behind))
         goods = re.match(rf"\s*(?:{money}\s*)?for (?:the |that |this |a |an )?", behind)
+        bought |= bool(goods and re.match(r"(?:\w+ ){1,2}ones?\b", behind[goods.end() :]))
         swaps = re.search(r"\b(?:swap|switch|trade|exchange|change|turn)\b", before) is not None
         bought = bought or (
             goods is not None and number.end + goods.end() in named_at and not swaps
@@ -57,15 +61,51 @@ def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None
         alone = re.match(r"\s*(?:$|[.,;:!?)]|and\b)", behind) is not None
         pays, asks = _ends(cues.paying, before), _ends(cues.bidding, before)
         sure = bought or (pays and (alone or named or each)) or (asks and named)
-        if sure or named or has or (asks and (alone or each)):
+        bare = says(text, cues.haggling) and _is_bare(before, behind)
+        if sure or named or has or bare or (asks and (alone or each)):
             return Offer(number.value, f"{number.value} each" if each else number.value, sure)
     return None
+
+
+def _money(currency: str) -> str:
+    """What money is called, as a regular expression: "twelve pieces of silver"."""
+    names = "|".join((re.escape(currency.casefold()), *sorted(knowledge().money)))
+    return rf"(?:(?:pieces?|bits?|coins?) (?:of )?)?(?:{names})\b"
+
+
+def of_money(session: Session, line: str) -> set[int | None]:
+    """The numbers of a line that count money: "twelve shillings is a lot"."""
+    reading, money = session.read(line), _money(session.world.currency)
+    text = reading.line.casefold()
+    return {n.value for n in reading.numbers if re.match(rf"\s*{money}", text[n.end :])}
+
+
+def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
+    """The numbers of a line that may well be bids and no pieces of a good: "six is robbery. Five";
+    "only if you do it for twelve"."""
+    price, reading = session.sale_price or item.price or 0.0, session.read(line)
+    text, haggling = reading.line.casefold(), session.cart and says(line, knowledge().haggling)
+    numbers = (n for n in reading.numbers if n.value and LIKELY * price <= n.value <= price)
+    return {
+        n.value
+        for n in numbers
+        if _LET_FOR.search(text[: n.start])
+        or (haggling and _is_bare(text[: n.start], text[n.end :]))
+    }
+
+
+def _is_bare(before: str, behind: str) -> bool:
+    """Whether a number is all that a sentence says first: "Five." """
+    alone = re.match(r"\s*(?:$|[.,;:!?)]|and\b)", behind)
+    return bool(alone and re.search(r"(?:^|[.!?])\s*$", before))
 
 
 def _asked(session: Session, line: str) -> set[float | None]:
     """The prices that stand: what the merchant asks for the cart, and for goods of a line."""
     goods = session.world.by_id
-    return {session.sale_price, *(goods[i].price for i in session.named(line, sure=False))}
+    named = [goods[i] for i in session.named(line, sure=False)]
+    named = named or [goods[i] for i in only_good(session, line)]
+    return {session.sale_price, *(item.price for item in named)}
 
 
 def _ends(phrases: Sequence[str], before: str) -> bool:
@@ -80,9 +120,11 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
     state = procedure.state(proposal.state)
     if state.payload in ("cart", "bid") or state.clears or state.resets or not haggles(line):
         return None
-    offer = offered(session, line, purse=bool(session.cart))
+    haggling = bool(session.cart or says(line, knowledge().haggling))
+    offer = offered(session, line, purse=haggling)
     brief = len(SENTENCE_END.split(line.strip())[-1].split()) <= BRIEF  # "would you do 125"
-    cart = session.cart or (only_good(session, line) if offer and (offer.sure or brief) else {})
+    meant = offer and (offer.sure or brief or haggling)
+    cart = session.cart or (only_good(session, line) if meant else {})
     price = session.sale_price if session.cart else total(world, cart)
     if not (offer and cart and _is_likely(offer, price or 0.0, sum(cart.values()))):
         return None
@@ -103,7 +145,7 @@ def only_good(session: Session, line: str) -> Cart:
     if tells_a_need(line):
         return {}
     ids = session.named(line) or session.named(line, sure=False)
-    items = [world.by_id[i] for i in ids]
+    items = [world.by_id[i] for i in ids] or one_of_those(session, line)
     items = items or [item for name in session.in_view() if (item := world.find(name))]
     found = {item.item_id: 1 for item in items if item.for_sale}
     return found if len(items) == 1 and not found.keys() & ruled_out(world, line) else {}

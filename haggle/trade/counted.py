@@ -11,11 +11,13 @@ import re
 
 from haggle.core.text import clean_utterance
 from haggle.language.english.cues import CUES
-from haggle.trade.bidding import offered
+from haggle.trade.among import only_asked
+from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
-from haggle.trade.fitting import name_stems, ruled_out
+from haggle.trade.evident import only_these, restored
 from haggle.trade.knowledge import asks_about_goods, knowledge, whole_number
 from haggle.trade.session import Session
+from haggle.trade.wanted import name_stems, ruled_out
 from haggle.trade.wire import Quantity
 from haggle.trade.world import Item
 
@@ -25,9 +27,15 @@ FEW = 2  # pieces more that need no number
 
 _CLAUSE_END = re.compile(r"[.;:!?]|,(?!\d)|\b(?:and|but|so)\b")
 _TAKES = re.compile(  # "take four out", "lose one", "put two of them back"
-    r"\b(?:(?:take|put)(?= (?:\S+ ){1,4}(?:out|off|away|back)\b)|drop|lose|remove|scrap|strike)"
+    r"\b(?:(?:take|put)(?= (?:\S+ ){1,4}(?:out|off|away|back)\b)|drop|lose|remove|scrap|strike"
+    r"|(?:swap|switch|exchange|trade|change)(?= \S+ of (?:the|my|those|these|them)\b))"
     r" (?:(?:out|off|away|back|just|only|another) )?(\d+|[a-z]+)\b"
+    r"|\b(?P<passive>\d+|[a-z]+) of (?:the|my|those|these|them) (?:\S+ ){0,3}"
+    r"(?:swapped|exchanged|changed)\b"
 )
+_MORE = re.compile(r"\b(?:\d+|[a-z]+) more\b(?! than\b)|\banother (?:\d+|[a-z]+) ")
+_SETS = re.compile(r"\b(?:make (?:it|that|them|those)|only|just|in all|altogether|i said)\b")
+_PAIR = re.compile(r"\b(?:a|an|one|1|single|the) (?:single )?pair\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 _DENIED = re.compile(
     r"\b(?:no|never|rather|already|later|about)\b|n['’]t\b|\b(?:give|offer) you\b"
@@ -40,7 +48,7 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
     world, cart = session.world, session.cart
     out = taken_out(session, line)
     before = _swapped(session, line, asked)
-    said = _said(session, line) if _same(session, asked) else {}
+    said = _said(session, line, strictly=not _same(session, asked))
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
@@ -51,12 +59,16 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
             quantity = said[item.item_id]
         elif item and quantity == 1 and _in_place(session, line, item, asked):
             quantity = before
-        elif item and not _is_told(session, line, quantity, held, item.quantity or 0):
+        elif item and not _is_told(session, line, quantity, held, item):
             quantity = held or before or 1
+        elif item and quantity == held + 2 and _is_a_pair(line, item):
+            quantity = held + 1
         found.append((name, quantity))
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
     found += [(world.by_id[i].item_name, cart[i] - out[i]) for i in missing]
+    back = restored(session, line)
+    found += [(world.by_id[i].item_name, n) for i, n in back.items() if i not in kept]
     return tuple(found)
 
 
@@ -64,10 +76,10 @@ def passed_over(session: Session, line: str, asked: Lines) -> Lines:
     """New goods that a line names beyond doubt and an order leaves out, in the number that the line
     tells, or one: "two pies, one bun". None of a line that asks."""
     world, reading = session.world, session.read(line)
-    if "?" in line or asks_about_goods(line, reading):
+    if "?" in line or only_these(session, line) or asks_about_goods(line, reading):
         return ()
     known = {item.item_id for name, _ in asked if (item := world.recognise(name))}
-    known |= session.cart.keys() | ruled_out(world, line)
+    known |= session.cart.keys() | ruled_out(world, line) | only_asked(session, line)
     found: dict[str, int | None] = {}
     for mention in reading.mentions:
         sure = len(mention.candidates) == 1 and not mention.guessed and not mention.uncountable
@@ -96,17 +108,19 @@ def _is_denied(before: str) -> bool:
     return bool(_DENIED.search(clause) or words & knowledge().ruling_out)
 
 
-def _is_told(session: Session, line: str, quantity: Quantity, held: int, stock: int) -> bool:
+def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: Item) -> bool:
     """Whether a number of pieces can come from what a line says. Who speaks of any number, or of
     shares, may leave the rest to be worked out; a few more may be meant without."""
     if quantity == "half" or quantity in {1, held}:
         return True
-    reading = session.read(line)
+    reading, stock = session.read(line), item.quantity or 0
     counts = {mention.quantity for mention in reading.mentions} - {None}
     others = {number.value for number in reading.numbers} - counts
     offer = offered(session, line)
     if offer and quantity == offer.number and (offer.sure or offer.number > stock):
         return False  # "do 17 and it's mine"
+    if quantity in (of_money(session, line) | likely_bids(session, line, item)) - counts:
+        return False
     words = set(_WORD.findall(clean_utterance(line).casefold()))
     if isinstance(quantity, int) and quantity > stock and quantity in _told(session) - counts:
         return False  # "eighty centimetres? that's plenty"
@@ -130,17 +144,40 @@ def _same(session: Session, asked: Lines) -> bool:
     return {item.item_id: number for item, number in items if item} == session.cart
 
 
-def _said(session: Session, line: str) -> dict[str, int]:
-    """The numbers of goods in the cart that a line tells: "make it just one bundle"."""
-    words = set(_WORD.findall(clean_utterance(line).casefold()))
-    if "?" in line or words & (CUES.by | CUES.shared):
+def _said(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
+    """The numbers of goods in the cart that a line tells: "make it just one bundle"; "one more
+    rope" is one more than there are. `strictly` needs words that
+    set a number: "make it six axes"."""
+    if "?" in line or not CUES.each.isdisjoint(_WORD.findall(line.casefold())):
         return {}
-    counts = {
-        mention.candidates[0].id: mention.quantity
-        for mention in session.read(line).mentions
-        if len(mention.candidates) == 1 and mention.quantity
-    }
-    return {i: number for i, number in counts.items() if i in session.cart}
+    reading, found = session.read(line), dict[str, int]()
+    for mention in reading.mentions:
+        held = session.cart.get(mention.candidates[0].id) if len(mention.candidates) == 1 else None
+        if not held or not mention.quantity or mention.guessed:
+            continue
+        clause = _clause_of(reading.line, mention.start).casefold()
+        words = set(_WORD.findall(clause))
+        if words & (CUES.shared | CUES.each):
+            continue
+        if _MORE.search(clause):
+            found[mention.candidates[0].id] = held + mention.quantity
+        elif not words & CUES.by and (_SETS.search(clause) or not strictly):
+            found[mention.candidates[0].id] = mention.quantity
+    return found
+
+
+def _clause_of(line: str, at: int) -> str:
+    """The clause of a line that a place in it belongs to."""
+    ends = [match.start() for match in _CLAUSE_END.finditer(line)]
+    start = max((end for end in ends if end <= at), default=0)
+    return line[start : min((end for end in ends if end > at), default=len(line))]
+
+
+def _is_a_pair(line: str, item: Item) -> bool:
+    """Whether a line asks for one pair of what is sold in pairs: "a pair of those", of gloves."""
+    words = _WORD.findall(item.item_name.casefold())
+    paired = not CUES.paired.isdisjoint(words[-1:])
+    return paired and _PAIR.search(line) is not None and not numbers_in_line(line) - {1}
 
 
 def _in_place(session: Session, line: str, item: Item, asked: Lines) -> bool:
@@ -177,7 +214,7 @@ def taken_out(session: Session, line: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for clause in _CLAUSE_END.split(clean_utterance(line)):
         match = _TAKES.search(clause.casefold())
-        number = match and whole_number(match[1])
+        number = match and whole_number(match[1] or match["passive"])
         if not number:
             continue
         ids = session.named(clause, sure=False) & session.cart.keys()

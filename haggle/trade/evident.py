@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
-from haggle.trade.fitting import fits, name_stems, ruled_out, said_stems
+from haggle.trade.fitting import fits
 from haggle.trade.knowledge import (
     SENTENCE_END,
     adds,
@@ -29,10 +29,21 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Cart
 from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
+from haggle.trade.wanted import name_stems, ruled_out, said_stems
 from haggle.trade.wire import UNLISTED, Quantity
 from haggle.trade.world import World
 
 _ONLY = re.compile(r"\b(?:just|only)\s+(?:(?:the|my|an?|one|\d+)\s+)?$", re.IGNORECASE)
+_ALONE = re.compile(
+    r"\s+(?:alone|only|(?:on|by) (?:its|their) own|by (?:itself|themselves))\b", re.IGNORECASE
+)
+_AND = re.compile(
+    r"(?:\W*(?:yes|yeah|yep|aye|ok|okay|right|oh)\b)*\W*and (?:the|an?|my|that|some)\b"
+)
+_BACK = re.compile(
+    r"\b(?:put|throw|pop|stick|add) (?:it|them|that|those|the (?:\S+ ){1,3})(?: one| ones)? ?back\b"
+    r"(?! (?:on|onto) (?:the|your) (?:shelf|shelves|rack))"
+)
 _INSTEAD = re.compile(r"\binstead\b(?! o[f'’])", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
 
@@ -53,7 +64,8 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
     found |= partly_named(session, line)
     if goes_back(line):
         found |= held_before(session)
-    return frozenset(found) - ruled_out(world, line)
+    back = restored(session, line).keys()
+    return (frozenset(found) - ruled_out(world, line)) | back
 
 
 def told_of(session: Session) -> frozenset[str]:
@@ -77,6 +89,22 @@ def held_before(session: Session) -> frozenset[str]:
     """Ids of goods that were in the cart at some time of this talk: "as it was", "put it back"."""
     names = frozenset().union(*(noted_cart(exchange.note) for exchange in session.exchanges))
     return frozenset(i.item_id for i in session.world.inventory if i.item_name in names)
+
+
+def restored(session: Session, line: str) -> Cart:
+    """Goods that a change took out and a line wants back, in their numbers: "put it back,
+    she is not that fussy"."""
+    if not session.exchanges or not (match := _BACK.search(clean_utterance(line).casefold())):
+        return {}
+    named = session.named(match[0], sure=False)
+    for exchange in reversed(session.exchanges):
+        before = noted_cart(exchange.note)
+        gone = {i.item_id: before.get(i.item_name, 0) for i in session.world.inventory}
+        wanted = named or gone.keys()
+        found = {i: n for i, n in gone.items() if n and i in wanted and i not in session.cart}
+        if found:
+            return found
+    return {}
 
 
 def evident_lines(session: Session, line: str, asked: Lines) -> Lines:
@@ -105,19 +133,32 @@ def lost_goods(session: Session, line: str, asked: Lines) -> list[str]:
     named = session.named(line, sure=False)
     taken = ruled_out(session.world, line)
     consent = session.read(line).consent
-    adding = adds(line) and not (consent and consent.replaces())
-    staying = _in_clauses(session, line, stays)
+    adding = adds(line) or _AND.match(line.casefold()) is not None
+    adding = adding and not (consent and consent.replaces())
+    staying = kept_by(session, line)
     wanted = frozenset() if removes(line) else _in_clauses(session, line, wants) - taken
     meant = taken if adding else named - wanted
     return [i for i in gone if i in staying or i not in meant]
 
 
+def kept_by(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line says to keep."""
+    return _in_clauses(session, line, stays) - ruled_out(session.world, line)
+
+
+def only_these(session: Session, line: str) -> bool:
+    """Whether a line wants what it names and nothing else: "just the map", "the map alone"."""
+    reading = session.read(line)
+    return any(
+        _ONLY.search(reading.line[: mention.start]) or _ALONE.match(reading.line, mention.end)
+        for mention in reading.mentions
+    )
+
+
 def left_out(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods in the cart beside the only ones that a line wants: "just the map"."""
-    reading = session.read(line)
-    only = any(_ONLY.search(reading.line[: mention.start]) for mention in reading.mentions)
     named = session.named(line) & session.cart.keys()
-    if not only or not named or "?" in line or adds(line):
+    if not only_these(session, line) or not named or "?" in line or adds(line):
         return frozenset()
     return frozenset(session.cart.keys() - session.named(line, sure=False))
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from haggle.trade.among import about_alone, one_of_those
-from haggle.trade.fitting import of_kind, ruled_out
+from haggle.trade.fitting import of_kind
 from haggle.trade.knowledge import (
     asks_about_goods,
     asks_for_a_deal,
     asks_of_others,
     asks_what_it_costs,
     compares,
+    refers_back,
     tells_a_need,
 )
 from haggle.trade.ledger import Note, speak_prices
@@ -21,6 +22,7 @@ from haggle.trade.procedure import State
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.telling import NEAR, SURE, answers, ended, nearest, questions, told
+from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once, and questions that are answered
@@ -73,6 +75,9 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     def heard(text: str) -> bool:
         return text in past
 
+    needed = tells_a_need(line) and not refers_back(line)
+    if len(shown) > 1 and needed and not session.named(line):
+        return []  # several goods fit a need; they are shown
     items = _asked_about(session, line, shown)
     if not asks_about_goods(line, session.read(line), on_topic=not talks):
         items = _asked_all_the_same(session, line, items, answering, shown, heard)
@@ -160,7 +165,7 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     """The one or two goods that a question is about: of those shown in answer the named ones, those
     named, those shown, the only one in view, or the first of these of which an answer is known."""
     world, near = session.world, session.linker.nearness
-    out = ruled_out(world, line)
+    out = ruled_out(world, line) | (put_back(world, line) & session.cart.keys())
     named = [world.by_id[i] for i in sorted(session.named(line) - out)]
     answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
     view = [item for item in map(world.find, session.in_view()) if item and item.item_id not in out]

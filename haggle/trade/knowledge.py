@@ -23,6 +23,7 @@ _LEADING = re.compile(  # what stands before a question: "but tell me, before we
     r"\s*[,:;]\s*)+",
     re.IGNORECASE,
 )
+_THE_ONE = re.compile(r"\b(?:that|this|the|which) (?:\w+ ){0,2}ones?\b", re.IGNORECASE)
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
 _DROPPED_G = re.compile(r"(?<=\w\win)['’](?!\w)")
 _SIGN = r"[$€£¥]|%"
@@ -49,9 +50,13 @@ class Knowledge(Record):
     deals: list[str]
     prices: list[str]
     measures: list[str]
+    totals: list[str]
     asking: list[str]
     declining: list[str]
     tricking: list[str]
+    greeting: list[str]
+    hesitating: list[str]
+    helping: list[str]
     goods: list[str]
     comparing: list[str]
     others: list[str]
@@ -106,6 +111,17 @@ def asks_for_price(line: str) -> bool:
 def asks_what_it_costs(part: str) -> bool:
     """Whether a sentence asks for a price, not only has a word of prices: "to lower me down"."""
     return asks_for_price(part) and ("?" in part or bool(says(part, knowledge().asking)))
+
+
+def asks_for_the_sum(line: str) -> bool:
+    """Whether a line asks what an order comes to."""
+    asks = "?" in line or says(line, knowledge().asking)
+    return bool(asks and says(line, knowledge().totals))
+
+
+def refers_back(line: str) -> bool:
+    """Whether a line has a word that stands for goods: "it", "those"."""
+    return bool(says(line, knowledge().goods))
 
 
 def asks_for_goods(line: str, *, named: bool) -> bool:
@@ -208,6 +224,21 @@ def declines(line: str) -> bool:
     return bool(says(line, knowledge().declining))
 
 
+def greets(line: str) -> bool:
+    """Whether a line begins as a greeting does."""
+    return bool(says(line, knowledge().greeting))
+
+
+def hesitates(line: str) -> bool:
+    """Whether a line has words of doubt."""
+    return bool(says(line, knowledge().hesitating))
+
+
+def asks_for_help(line: str) -> bool:
+    """Whether a line asks the merchant to do something, with or without a question mark."""
+    return bool(says(line, knowledge().helping))
+
+
 def may_trick(line: str) -> bool:
     """Whether a line has words of those who claim a right to what is not theirs."""
     return bool(says(line, knowledge().tricking))
@@ -224,13 +255,14 @@ def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
         return False
     if asks_for_a_deal(sentence):
         return False
+    if compares(sentence):
+        return True
     on_topic = any(says(sentence, topic.asked) for topic in cues.topics.values())
     if strictly and not on_topic:
         return False
     if reading.mentions:
-        return (
-            on_topic or compares(sentence) or not has_number(sentence)
-        )  # "is 50 all right for the axe?" is a bid
+        counts = has_number(_THE_ONE.sub("", sentence))
+        return on_topic or not counts  # "is 50 all right for the axe?" is a bid
     return on_topic and bool(says(sentence, cues.goods)) and not says(sentence, cues.others)
 
 

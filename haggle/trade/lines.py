@@ -10,13 +10,15 @@ from haggle.core.config import Record, load_config
 
 class Lines(Record):
     """`lines.yaml`: a greeting before the first turn, a line for prices that were asked, safe lines
-    by state, notes that code adds to a line, lines that say why a sale stays open by reason, what
-    is asked where a player is not understood, and how a line claims that something happened."""
+    by state, notes that code adds to a line, who the merchant is, lines that say why a sale stays
+    open by reason, what is asked where a player is not understood, and how a line claims that
+    something happened."""
 
     greeting: str
     prices: str
     safe: dict[str, str]
     notes: dict[str, str]
+    about: dict[str, str]
     open: dict[str, list[str]]
     ask: dict[str, str]
     claims: dict[str, list[str]]

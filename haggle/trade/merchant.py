@@ -11,20 +11,23 @@ from haggle.core.domain import GUARDS, Guard, Level, check_guard
 from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
 from haggle.trade import asking, checks, placeholders
+from haggle.trade.about import introduced
 from haggle.trade.bidding import answered
 from haggle.trade.counted import taken_out
-from haggle.trade.fitting import fitting, further, put_back
-from haggle.trade.guard import Guard as StateGuard
-from haggle.trade.guard import Ruling
+from haggle.trade.fitting import fitting, further
+from haggle.trade.guard import rule
 from haggle.trade.informed import informed
+from haggle.trade.lines import lines
 from haggle.trade.missing import missed
 from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import Resolved, degraded, resolve, safe_line, worded
+from haggle.trade.ruling import Ruling
 from haggle.trade.said import OneOfLines, lines_for
 from haggle.trade.session import Session
 from haggle.trade.speech import untrue_claims
+from haggle.trade.wanted import put_back
 from haggle.trade.wire import Proposal, StateShape, WireConstraint
 
 __all__ = [
@@ -61,13 +64,20 @@ class Trade:
     def rule(self, session: Session, line: str, proposal: Proposal, level: Level) -> Ruling:
         """Hold a proposal against the player's line and the ledger; who says yes to the
         merchant's own question, or the same again, answers that."""
-        if level != "written" and session.pending and self._settles(session, line, proposal):
-            proposal = replace(session.pending, last=session.last, say=proposal.say)
+        if level != "written" and (meant := self._settled(session, line, proposal)):
+            proposal = replace(meant, last=session.last, say=proposal.say)
             level = "written"  # the player's own word, no guess
-        return StateGuard(session, line, written=level == "written").rule(proposal)
+        ruling = rule(session, line, proposal, written=level == "written")
+        drawn = session.codec.speaks_after and ruling.line in lines().safe.values()
+        return replace(ruling, line="") if drawn else ruling  # of the lines that fit the outcome
 
-    def _settles(self, session: Session, line: str, proposal: Proposal) -> bool:
-        return asking.agrees(session, line) or asking.insists(session, line, proposal)
+    def _settled(self, session: Session, line: str, proposal: Proposal) -> Proposal | None:
+        """What the merchant's own question comes to by a line: the order as it is put right, or as
+        it was asked about."""
+        if session.pending and (cart := asking.corrected(session, line)):
+            return replace(session.pending, cart=cart, change=None)
+        agreed = asking.agrees(session, line) or asking.insists(session, line, proposal)
+        return session.pending if agreed else None
 
     def unsure(self, session: Session, line: str, proposal: Proposal) -> Ruling | None:
         """A question about an order that the model does not believe in itself; none where the line
@@ -75,7 +85,8 @@ class Trade:
         back = (
             put_back(session.world, line) | taken_out(session, line).keys()
         ) & session.cart.keys()
-        return None if back else asking.question(session, line, proposal)
+        settled = back or asking.corrected(session, line)
+        return None if settled else asking.question(session, line, proposal)
 
     def apply(
         self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level
@@ -93,7 +104,8 @@ class Trade:
                 resolved = answered(session, line, fitting(session, line, resolved))
                 resolved = missed(session, line, resolved)
             resolved = informed(session, line, resolved, admit=guessed, show=guessed)
-            resolved = further(session, line, resolved) if guessed else resolved
+            if guessed:
+                resolved = introduced(session, line, further(session, line, resolved))
         told = tuple(reason for reason in ruling.reasons if reason != "inference")
         quoted = ruling.quoted if ruling.line else ""
         return replace(resolved, interventions=(*resolved.interventions, *told), quoted=quoted)
@@ -172,10 +184,13 @@ class Trade:
             "reported_last": proposal.last if proposal else "",
         }
         record = TurnRecord(**told, response=resolved.response, cart=resolved.cart)
+        state = session.procedure.state(record.state)
+        talks = state.payload == "show" or state.transparent
+        waits = talks and "?" in line and record.cart == session.cart  # a question in between
         remember(session, line, resolved)
         session.settle(record.state, resolved.cart, resolved.sale_price)
         if isinstance(ruling, Ruling):
-            session.pending = ruling.pending
+            session.pending = ruling.pending or (session.pending if waits else None)
             session.review = None if ruling.withdraws else session.review
         if resolved.shown:
             session.shown = resolved.shown

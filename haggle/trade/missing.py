@@ -11,23 +11,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
-from haggle.trade.fitting import has_word_of, telling
 from haggle.trade.knowledge import knowledge, tells_a_need
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, worded
 from haggle.trade.session import Session
+from haggle.trade.wanted import has_word_of, telling
+from haggle.trade.world import Item
 
 MOST = 3  # words of a name
 
 _CLAUSE = re.compile(r"[^.,;:!?()]+\??")
 _WORD = re.compile(r"[a-z][a-z'’-]*")
 _SELLS = r"(?:you|ya|ye|u|thou|they) (?:also |even )?(?:sell|sellest|stock|carry)"
+_MAYBE = r"(?:maybe |perhaps |also )"
 _YOU = r"(?:you|ya|ye|u|thou)"
 _HAS = rf"{_YOU} (?:got|have)|(?:have|hast) {_YOU}(?: got)?|^(?:and |but )?got"
 _ASKED = (  # what is had may be no goods, so the second is heard with goods on show alone
-    re.compile(rf"\b{_SELLS} (?:any |an? |some )?(?P<name>.+)"),
+    re.compile(
+        rf"\b(?:{_SELLS}|you (?:have|got)(?= maybe| perhaps)) {_MAYBE}?"
+        r"(?:any |an? |some )?(?P<name>.+)"
+    ),
     re.compile(rf"\b(?:{_HAS}) any (?P<name>.+)"),
 )
+_HAVING = re.compile(rf"\b(?:{_SELLS}|{_HAS})\b", re.IGNORECASE)
 _BRIEF = re.compile(  # a sentence of its own, so heard beside an order as well
     r"^(?:and |but )?got (?:any |an? |some )?(?P<name>\S+(?: \S+)?)\?$"
 )
@@ -42,7 +48,7 @@ def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
         return resolved
     patterns = (_BRIEF,) if state.payload == "cart" else (*_ASKED[: 1 if talks else 2], _BRIEF)
     name = asked_in_vain(session, line, patterns)
-    note = Note("unheard_of", name) if name else _unsold(session, line) if talks else None
+    note = Note("unheard_of", name) if name else _unsold(session, line)
     if note is None:
         return resolved
     notes = (*resolved.notes, note)
@@ -50,13 +56,21 @@ def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
 
 
 def _unsold(session: Session, line: str) -> Note | None:
-    """What is said of goods that are known and not sold, where a line names only these and asks."""
+    """What is said of goods that are known and not sold, where a line asks for them."""
     goods = session.world.by_id
-    named = [goods[i] for i in sorted(session.named(line)) if i in goods]
-    asks = "?" in line or tells_a_need(line)
-    if not asks or len(named) != 1 or named[0].for_sale:
+    named = [item for i in sorted(session.named(line)) if (item := goods.get(i))]
+    unsold = [item for item in named if not item.for_sale]
+    alone = named == unsold and ("?" in line or tells_a_need(line))
+    if len(unsold) != 1 or not (alone or _asked_for(session, line, unsold[0])):
         return None
-    return Note("sold_out" if named[0].quantity == 0 else "not_sold", named[0].item_name)
+    return Note("sold_out" if unsold[0].quantity == 0 else "not_sold", unsold[0].item_name)
+
+
+def _asked_for(session: Session, line: str, item: Item) -> bool:
+    """Whether a line asks beside other things whether something is sold: "have you a saw, and how
+    much is the axe?" """
+    clauses = (c for c in _CLAUSE.findall(clean_utterance(line)) if _HAVING.search(c))
+    return any(item.item_id in session.named(clause) for clause in clauses)
 
 
 def asked_in_vain(session: Session, line: str, patterns: Sequence[re.Pattern[str]]) -> str:

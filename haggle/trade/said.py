@@ -18,12 +18,23 @@ from haggle.core.config import Record, load_config
 from haggle.grammar.json_text import read_object
 from haggle.grammar.values import Field, Fields, Label, Value
 from haggle.trade import placeholders
-from haggle.trade.knowledge import asks_for_a_deal, asks_for_price, declines, may_trick
+from haggle.trade.knowledge import (
+    asks_for_a_deal,
+    asks_for_help,
+    asks_for_price,
+    asks_of_others,
+    declines,
+    greets,
+    hesitates,
+    may_trick,
+    orders,
+)
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
 from haggle.trade.world import Manner, MerchantInfo
 
+SMALL_TALK = "CASUAL_smalltalk"
 LONG = 8  # words from which a line may be a trick
 _THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
 SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
@@ -36,6 +47,7 @@ class MerchantLines(Record):
 
     manners: dict[Manner, list[str]]
     righting: list[str]
+    answering: list[str]
     states: dict[str, dict[Manner, list[str]]]
 
     @model_validator(mode="after")
@@ -92,6 +104,9 @@ def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines | t
     kind fit equally well; among several kinds the model chooses."""
     names = kinds(session, line, resolved)
     fitting = _of(names, manner_of(session.world.merchant))
+    if names == (SMALL_TALK,):
+        asked, answering = "?" in line, frozenset(_file().answering)
+        fitting = tuple(line for line in fitting if (line in answering) == asked)
     if not resolved.shown:
         fitting = tuple(line for line in fitting if not _names_goods(line))
     elif names == ("SHOW_told",) and _is_new(session, line, resolved.shown):
@@ -151,19 +166,27 @@ def kinds(session: Session, line: str, resolved: Resolved) -> tuple[str, ...]:
 
 def _talk(session: Session, line: str) -> tuple[str, ...]:
     """Kinds of small talk; what would be odd is left out, the model chooses among the rest."""
+    asks, opening = "?" in line or asks_for_help(line), not session.exchanges
     if "?" not in line and declines(line):
         return ("CASUAL_hesitate",)
+    silent = not any(character.isalnum() for character in line)
+    if greets(line) and opening and not silent:
+        return ("CASUAL_greet",)
+    if asks_of_others(line) and "?" in line:
+        return (SMALL_TALK,)
     foreign = any(not m.candidates for m in session.read(line).mentions)
+    tricks = len(line.split()) >= LONG and may_trick(line)
+    empty = not opening and not session.cart and not session.sales
     fits = {
-        "greet": not session.exchanges,
-        "smalltalk": True,
-        "offtopic": True,
-        "silence": not any(character.isalnum() for character in line),
+        "greet": opening,
+        "smalltalk": not silent,
+        "offtopic": asks or tricks,
+        "silence": silent,
         "thanks": bool(_THANKS.search(line)),
-        "hesitate": bool(session.cart),
-        "attack": len(line.split()) >= LONG and may_trick(line),
+        "hesitate": bool(session.cart) and hesitates(line),
+        "attack": tricks,
         "unsold": foreign or ("?" in line and asks_for_a_deal(line)),
-        "empty": bool(session.exchanges) and not session.cart and not session.sales,
+        "empty": empty and orders(line),
     }
     return tuple(f"CASUAL_{name}" for name, fit in fits.items() if fit)
 

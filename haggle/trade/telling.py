@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import (
     SENTENCE_END,
+    asks_what_it_costs,
     dull_stems,
     knowledge,
     says,
@@ -25,6 +26,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.world import Item
 
 MAX_TOLD = 200
+MOST = 2  # questions of a line that are answered one by one
 TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only it shares is 1
 AGAIN = 0.25  # what each further phrase of the same topic adds
 NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
@@ -82,11 +84,27 @@ def nearest(
     first. What was `heard` already is told again only where nothing else comes close."""
     texts = [_sayable(t, currency) for t in (*item.facts, *SENTENCE_END.split(item.description))]
     texts = list(dict.fromkeys(filter(None, texts)))
+    asked = [part for part in questions(line) if not asks_what_it_costs(part)][:MOST]
+    best, told = _nearest(item, line, texts, near, heard)
+    if len(asked) > 1:
+        each = [_nearest(item, part, texts, near, lambda text: False) for part in asked]
+        firsts = list(dict.fromkeys(sentences[0] for _, sentences in each if sentences))
+        best = max(best, *(score for score, _ in each))
+        told = firsts if len(firsts) > 1 else list(dict.fromkeys((*told[:1], *firsts, *told)))
+    while len(told) > 1 and sum(map(len, told)) > MAX_TOLD:
+        told.pop()
+    return best, " ".join(map(ended, told))
+
+
+def _nearest(
+    item: Item, line: str, texts: Sequence[str], near: Score, heard: Callable[[str], bool]
+) -> tuple[float, list[str]]:
+    """The nearness of the best of some sentences, and the best of them: at most three."""
     scores = near(line, [f"{item.item_name}. {text}" for text in texts])
     found = sorted(zip(scores, texts, strict=False), key=lambda pair: -pair[0])
     found = [(score, text) for score, text in found if score >= NEAR]
     if not found:
-        return 0.0, ""
+        return 0.0, []
     best = found[0][0]
     new = [(score, text) for score, text in found if not heard(text)]
     found = new if new and new[0][0] > best - AGAIN_APART else found
@@ -94,10 +112,8 @@ def nearest(
     topics = by_words(_without_name(_asking(clean_utterance(line)), item), texts)
     on_topic = max(zip(topics, texts, strict=True), key=lambda pair: pair[0])
     if on_topic[0] >= TOPIC and not heard(on_topic[1]) and not tells_a_need(line):
-        told = list(dict.fromkeys((on_topic[1], *told)))
-    while len(told) > 1 and sum(map(len, told)) > MAX_TOLD:
-        told.pop()
-    return best, " ".join(map(ended, told))
+        return max(best, SURE), list(dict.fromkeys((on_topic[1], *told)))
+    return best, told
 
 
 def ended(text: str) -> str:

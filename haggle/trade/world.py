@@ -229,10 +229,12 @@ def plain_number(amount: float) -> float | int:
 
 @lru_cache(maxsize=65536)
 def plural_name(name: str) -> str:
-    """The plural of an item name; a bracketed part stays behind it."""
-    head, bracket, tail = name.partition(" (")
+    """The plural of an item name; a bracketed part stays behind it, and what a measure holds:
+    `Coils of Rope`."""
+    whole, bracket, tail = name.partition(" (")
+    head, of, content = whole.partition(" of ")
     plural = head + "es" if head.endswith("ss") else inflection.pluralize(head)
-    return f"{plural}{bracket}{tail}"
+    return f"{plural}{of}{content}{bracket}{tail}"
 
 
 def counted(item: Item, quantity: int) -> str:

@@ -50,6 +50,19 @@ def of_size(word: str, things: Iterable[Thing]) -> Thing | None:
     return sized[0] if len(sized) == 1 else None
 
 
+def like(shown: Iterable[Thing], things: Iterable[Thing]) -> list[Thing]:
+    """The things that have a word of a shown one's name, other than one of size."""
+    words = {word for thing in shown for word in _sized(thing.name)[1]}
+    return [thing for thing in things if words & set(_sized(thing.name)[1])]
+
+
+def such(word: str, things: Sequence[Thing]) -> Thing | None:
+    """The only one of several that has a word in its name, or else in what describes it."""
+    named = [thing for thing in things if word in thing.name.casefold().split()]
+    found = named or [thing for thing in things if word in thing.said]
+    return of_size(word, things) or (found[0] if len(found) == 1 else None)
+
+
 def described(words: Iterable[str], things: Sequence[Thing]) -> Thing | None:
     """The only one of several whose description has the most of some words: the black ink."""
     said = set(words)

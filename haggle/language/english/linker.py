@@ -103,7 +103,8 @@ def _spans(scene: Scene) -> list[Span]:
     words, at, state = scene.line.words, 0, State()
     while at < len(words):
         word = words[at]
-        if at not in scene.meant and scene.names.is_idle(word):
+        chosen = scene.line.said(at + 1) in _ONES
+        if at not in scene.meant and not chosen and scene.names.is_idle(word):
             cheaper = state.cheaper if word.text in CUES.hollow else None
             at, state = at + 1, state._replace(cheaper=cheaper, size="", loose=word)
             continue
@@ -192,6 +193,23 @@ def _sized(scene: Scene, at: int, state: State) -> Span | None:
     return _counted(scene, at, at + 1, state, _mention(scene, at, at + 1, (thing,)))
 
 
+def _such(scene: Scene, at: int, state: State) -> Span | None:
+    """`the blue one`: the only thing of those in view, else of all for sale, that is so."""
+    line, word = scene.line, scene.line.said(at)
+    if line.said(at + 1) not in _ONES or line.gap(at + 1) != " " or word in _NO_QUALITY:
+        return None
+    pointed = line.said(at - 1) in _POINTING
+    if not pointed and line.said(at - 2) not in _POINTING:
+        return None
+    sold = [thing for thing in scene.view.catalogue.things if thing.for_sale]
+    if word in CUES.sizes:
+        sold = choice.like(scene.shown, sold)
+    thing = choice.such(word, scene.shown) or choice.such(word, sold)
+    if thing is None or not (pointed or line.said(at - 1) in thing.said | CUES.sizes.keys()):
+        return None
+    return _counted(scene, at, at + 2, state, _mention(scene, at, at + 2, (thing,)))
+
+
 def _plain(scene: Scene, at: int, state: State) -> Span:
     """A word that names nothing; it may point at a thing shown."""
     line, shown = scene.line, scene.shown
@@ -207,7 +225,12 @@ def _plain(scene: Scene, at: int, state: State) -> Span:
     return Span(end, state._replace(number=None), (_mention(scene, at, end, (thing,)),))
 
 
-_KINDS = (_meant, _lead, _number, _verb, _listed, _guessed, _both, _sized)
+_KINDS = (_meant, _lead, _number, _verb, _listed, _guessed, _both, _sized, _such)
+_ONES = {"one", "ones"}
+_POINTING = {"the", "those", "these", "that", "your"}
+_NO_QUALITY = (
+    CUES.common | CUES.hollow | CUES.cheap | CUES.dear | CUES.better | CUES.priced | CUES.last
+) - CUES.sizes.keys()
 _PRICED = {"expensive", "priced"}  # the less expensive, please
 
 
@@ -231,14 +254,19 @@ def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) 
     return _counted(scene, at, end, state, mention, is_named=True)
 
 
+_TELLING = {"that", "which", "in", "with", "for"}  # what leads to a word on what a thing is like
+
+
 def _around(scene: Scene, at: int, end: int) -> list[str]:
-    """The telling words right before and behind a name: two cakes of `black` ink."""
+    """The telling words right before a name, and behind it what is said of it: two cakes of `black`
+    ink, the ink that is `black`."""
     line = scene.line
     first = at
     while first > max(0, at - BEFORE) and line.gap(first) in {" ", "-"}:
         first -= 1
     last = end
-    while last < min(len(line.words), end + BEHIND) and line.gap(last) in {" ", "-"}:
+    told = line.said(end) in _TELLING
+    while told and last < min(len(line.words), end + BEHIND) and line.gap(last) in {" ", "-"}:
         last += 1
     said = (line.said(place) for place in range(first, last))
     return [word for word in said if word not in CUES.common | CUES.hollow and len(word) > 2]

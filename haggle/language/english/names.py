@@ -19,6 +19,7 @@ from haggle.language.english.cues import CUES
 from haggle.language.english.line import TOKEN, Line, Word, is_verb, singular
 from haggle.language.english.numbers import UNITS, begins_number
 from haggle.language.english.synonyms import nicknames
+from haggle.language.english.synonyms import words as known_words
 
 EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
 MAX_RUN = 6  # words a mention may have
@@ -171,6 +172,8 @@ class Names:
         alike = takewhile(lambda other: other[0] == key[0], self._sorted[first:])
         likeness = {other: _likeness(key, other) for other in alike}
         top = max(likeness.values(), default=0.0)
+        if top == TYPO and key in known_words():  # spring is no string mistyped
+            likeness = {other: n for other, n in likeness.items() if len(other) != len(key)}
         found: dict[str, _Score] = {}
         for other in (other for other, score in likeness.items() if score and score == top):
             for i in self._owners[other]:

@@ -42,6 +42,13 @@ def other_names() -> dict[str, tuple[str, ...]]:
     return found
 
 
+@cache
+def words() -> frozenset[str]:
+    """All words of the file, in the singular: what is in it is hardly another word mistyped."""
+    text = FILE.read_text(encoding="utf-8").casefold()
+    return frozenset(singular(match[0]) for match in TOKEN.finditer(text))
+
+
 def singulars(text: str) -> str:
     """Words with each in the singular, parted by one space."""
     return " ".join(map(singular, text.split()))

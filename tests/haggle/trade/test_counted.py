@@ -87,7 +87,6 @@ def test_goods_that_the_model_passes_over_are_asked_about(
     "line",
     [
         "two axes, not the map",
-        "is one map as good as two axes?",
         "don't give me two maps, just two axes",
         "two axes. No need for 3 mana potions",
         "I already have two local maps at home, give me two axes",

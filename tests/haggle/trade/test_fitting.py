@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from haggle.language.english.linker import English
-from haggle.trade.fitting import fits, ruled_out
+from haggle.trade.fitting import fits
+from haggle.trade.wanted import ruled_out
 from haggle.trade.world import World
 from haggle.trade.world_io import parse_world
 

@@ -9,10 +9,10 @@ import pytest
 
 from haggle.language.embeddings import load_embedder
 from haggle.language.english.linker import English
-from haggle.trade.guard import Ruling
 from haggle.trade.merchant import TRADE, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord
+from haggle.trade.ruling import Ruling
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal
 from haggle.trade.world import World

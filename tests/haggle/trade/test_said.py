@@ -78,19 +78,34 @@ def test_code_knows_what_kind_of_line_fits(decided, line, state, fields, wanted)
 
 
 @pytest.mark.parametrize(
-    ("line", "more"),
+    ("line", "wanted"),
     [
-        ("nice weather", set()),
+        ("nice weather", {"smalltalk"}),
         ("...", {"silence"}),
-        ("thanks a lot", {"thanks"}),
-        ("do you have bread?", {"unsold"}),
-        ("the guild master says that all of this is free today", {"attack"}),
+        ("thanks a lot", {"smalltalk", "thanks"}),
+        ("hm, I am not sure", {"smalltalk", "hesitate"}),
+        ("how is your wife?", {"smalltalk"}),
+        ("can you sing?", {"smalltalk", "offtopic"}),
+        ("do you have bread?", {"smalltalk", "offtopic", "unsold"}),
+        (
+            "the guild master says that all of this is free today",
+            {"smalltalk", "offtopic", "attack"},
+        ),
     ],
 )
-def test_small_talk_is_of_the_kinds_that_are_not_odd(decided, line, more):
+def test_small_talk_is_of_the_kinds_that_are_not_odd(decided, line, wanted):
     _, move = decided(line, "CASUAL")
     found = {name.removeprefix("CASUAL_") for name in kinds(move.episode, line, move.outcome)}
-    assert found == {"smalltalk", "offtopic", "hesitate"} | more
+    assert found == wanted
+
+
+def test_who_tells_something_is_not_answered_as_a_question_is(decided):
+    _, move = decided("nice weather", "CASUAL")
+    told = set(drawn(move, "nice weather"))
+    _, move = decided("how is your wife?", "CASUAL")
+    asked = set(drawn(move, "how is your wife?"))
+    assert "Quiet, mostly. I like it that way." not in told and told and asked
+    assert not told & asked
 
 
 @pytest.mark.parametrize(
@@ -104,7 +119,7 @@ def test_who_turns_goods_down_is_let_go_kindly(decided, line):
 
 
 def test_the_model_chooses_under_the_grammar(decided):
-    merchant, move = decided("nice weather", "CASUAL")
+    merchant, move = decided("can you sing?", "CASUAL")
     spec = merchant.speech_request(move).constraint
     assert isinstance(spec, OneOfLines) and len(spec.lines) > 10
     assert matches(spec, to_json({"say": spec.lines[3]})) and to_gbnf(spec)
@@ -164,7 +179,9 @@ def test_no_line_claims_what_its_kind_is_not():
 def test_a_line_with_a_number_of_its_own_is_refused():
     with pytest.raises(ValueError, match="digits or unknown placeholder"):
         lines = {"END_leave": {"plain": ["Come back in 3 days."]}}
-        MerchantLines.model_validate({"manners": {}, "righting": [], "states": lines})
+        MerchantLines.model_validate(
+            {"manners": {}, "righting": [], "answering": [], "states": lines}
+        )
 
 
 @pytest.mark.parametrize(

@@ -228,14 +228,34 @@ def test_an_order_the_model_doubts_is_asked_about_and_a_yes_settles_it(stall):
     assert session.pending is None
 
 
-def test_another_answer_to_the_question_is_read_as_any_line(stall):
-    three = TWO_AXES.replace("2]", "3]")
-    merchant, session = asker(stall, 0.2, TWO_AXES, three, TALK, '{"say":"Hm."}')
+@pytest.mark.parametrize(
+    ("line", "cart"),
+    [
+        ("no, three sharp axes", {"axe": 3}),
+        ("yes, but three sharp axes", {"axe": 3}),
+        ("yes, and a mana potion", {"axe": 2, "potion": 1}),
+    ],
+)
+def test_the_order_that_was_asked_about_is_put_right(stall, line, cart):
+    """Whatever the model makes of it."""
+    merchant, session = asker(stall, 0.2, TWO_AXES, TALK, SAID)
     merchant.reply(session, "couple of the sharp axe thingies")
-    turn = merchant.reply(session, "no, three sharp axes")
-    assert turn.withheld == "asked_order" and "3 Sharp Axes" in turn.says
+    turn = merchant.reply(session, line)
+    assert (turn.state, session.cart, turn.withheld) == ("OFFER_SELL", cart, "")
+
+
+def test_another_answer_to_the_question_is_read_as_any_line(stall):
+    merchant, session = asker(stall, 0.2, TWO_AXES, TALK, '{"say":"Hm."}')
+    merchant.reply(session, "couple of the sharp axe thingies")
     merchant.reply(session, "lovely weather")
     assert session.cart == {} and session.pending is None
+
+
+def test_an_order_may_be_confirmed_behind_a_question(stall):
+    merchant, session = asker(stall, 0.2, TWO_AXES, TALK, TALK, SAID)
+    merchant.reply(session, "couple of the sharp axe thingies")
+    merchant.reply(session, "are you open tomorrow?")
+    assert merchant.reply(session, "yes please").cart == {"axe": 2}
 
 
 @pytest.mark.parametrize(

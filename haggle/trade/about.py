@@ -1,0 +1,75 @@
+"""Questions about the merchant and the shop, answered with what the shop's file says of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from haggle.core.text import clean_utterance
+from haggle.trade.knowledge import SENTENCE_END
+from haggle.trade.ledger import Note
+from haggle.trade.lines import lines
+from haggle.trade.resolve import Resolved, finish
+from haggle.trade.session import Session
+from haggle.trade.telling import Score, ended, questions
+
+NEAR = 0.3  # nearness in meaning from which a sentence on the shop answers a question
+OF_GOODS = 0.1  # how much nearer it must be than what is known of goods
+
+_NAME = re.compile(
+    r"\b(?:your name|who (?:are|r) (?:you|u|ya)|who (?:am i|do i have)|art thou called|thy name"
+    r"|what (?:are|do (?:they|people)|(?:should|shall|can|may) i) (?:you )?call(?:ed)?(?: you)?)\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"\b(?:(?:what|which) (?:sort|kind|type) of (?:a )?(?:shop|store|place|stall|business)"
+    r"|what(?:'s| is| do you call) this (?:shop|store|place|stall)|where am i|is this the)\b",
+    re.IGNORECASE,
+)
+
+
+def introduced(session: Session, line: str, resolved: Resolved) -> Resolved:
+    """The outcome with the name of the merchant, the place, or what the file says of them, where a
+    line asks for that and names no goods."""
+    state = session.procedure.state(resolved.proposal.state)
+    if "?" not in line or not (state.transparent or state.payload == "show"):
+        return resolved
+    said = clean_utterance(line)
+    text = _told(session, said) if not session.named(line, sure=False) else ""
+    if not text:
+        return resolved
+    proposal = replace(
+        resolved.proposal, state=session.procedure.fallback, show=None, cart=None, change=None
+    )
+    price, told = session.sale_price, (*resolved.interventions, "introduced")
+    note = Note("told", text)
+    return finish(session, proposal, dict(session.cart), price, (), (note,), told)
+
+
+def _told(session: Session, line: str) -> str:
+    world, templates = session.world, lines().about
+    found = []
+    if _NAME.search(line):
+        found.append(templates["name"].format(name=world.merchant.name))
+    if _PLACE.search(line):
+        found.append(templates["place"].format(place=world.situation.location))
+    return " ".join(map(ended, found)) or _nearest(session, line)
+
+
+def _nearest(session: Session, line: str) -> str:
+    """The sentence on shop or merchant that is nearest in meaning to a question, where it is near,
+    and nearer than all that is known of goods."""
+    near, world = session.linker.nearness, session.world
+    asked = " ".join(questions(line))
+    persona = SENTENCE_END.split(world.merchant.persona)
+    background = SENTENCE_END.split(world.situation.background)
+    best, text = _best(near, asked, [*persona, *background])
+    goods = [f"{i.item_name}. {t}" for i in world.inventory for t in (*i.facts, i.description)]
+    if best < NEAR or best < _best(near, asked, goods)[0] + OF_GOODS:
+        return ""
+    return lines().about["persona"].format(text=text) if text in persona else text
+
+
+def _best(near: Score, line: str, texts: Sequence[str]) -> tuple[float, str]:
+    return max(zip(near(line, texts), texts, strict=False), default=(0.0, ""))

@@ -1,0 +1,209 @@
+"""Rules of guard `state` about orders: what a line gives no evidence of does not come into the
+cart, and does not leave it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from haggle.core.domain import Withheld
+from haggle.language.evidence import Consent
+from haggle.trade.among import asked_about, only_asked, without_ones
+from haggle.trade.counted import counted, numbered, passed_over
+from haggle.trade.edits import carried_out, held
+from haggle.trade.evident import (
+    evident_lines,
+    held_before,
+    is_swap,
+    item_id,
+    kept_by,
+    left_out,
+    lost_goods,
+    swapped_out,
+)
+from haggle.trade.fitting import fits, suited
+from haggle.trade.knowledge import (
+    adds,
+    asks_for_the_sum,
+    goes_back,
+    orders,
+    tells_a_need,
+    without_echoes,
+)
+from haggle.trade.ledger import Cart, resolve_cart, speak_cart
+from haggle.trade.lines import lines
+from haggle.trade.ruling import Heard, Lines, Ruling, bare
+from haggle.trade.wanted import put_back, ruled_out
+from haggle.trade.wire import UNLISTED
+
+MOST_ASKED = 3  # goods without evidence that are asked about
+
+
+def countable(heard: Heard, ruling: Ruling) -> Ruling:
+    """New goods that the line wants minus three or half a piece of are left out."""
+    session, proposal = heard.session, ruling.proposal
+    refused = session.uncountable(heard.line)
+    if not refused or session.procedure.state(proposal.state).payload != "cart":
+        return ruling
+    asked = carried_out(session, proposal)
+    kept = tuple(line for line in asked if item_id(session.world, line[0]) not in refused)
+    if len(kept) == len(asked) and not any(n.startswith(UNLISTED) for n, _ in asked):
+        return ruling
+    kept = tuple(line for line in kept if not line[0].startswith(UNLISTED))
+    names = tuple(session.world.by_id[i].item_name for i in sorted(refused))
+    cart = kept or tuple(held(session).items())
+    told = ruling.because("quantity", replace(proposal, cart=cart, change=None))
+    return replace(told, impossible=names)
+
+
+def goods(heard: Heard, ruling: Ruling) -> Ruling:
+    """No goods that are ruled out, or neither named nor meant of those shown nor in the cart; no
+    cart called off or replaced without words for it."""
+    session, proposal, consent = heard.session, ruling.proposal, heard.consent
+    assert consent is not None
+    state = session.procedure.state(proposal.state)
+    if state.may_clear and proposal.cart == () and session.cart:
+        safe = lines().safe[session.procedure.fallback]
+        kept = ruling.because("not_called_off", replace(proposal, cart=None), safe)
+        return ruling if consent.calls_off() else kept
+    if state.payload != "cart":
+        return ruling
+    before = carried_out(session, proposal)
+    out = swapped_out(session, heard.line, before)
+    asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
+    asked = counted(session, heard.line, asked)
+    if questioned := _only_asked_about(heard, asked):
+        asked = tuple(told for told in asked if told[0] not in questioned)
+        if dict(asked) == held(session):
+            return heard.shown(ruling, "asked_about", questioned)
+    if asked != before:
+        ruling = replace(ruling, action=replace(proposal, cart=asked, change=None))
+    return _evident(heard, ruling, asked, _lost(heard, consent, asked, out))
+
+
+def _lost(heard: Heard, consent: Consent, asked: Lines, out: frozenset[str]) -> list[str]:
+    """Ids of goods that leave the cart though the line has no words for that; `out` may leave."""
+    session, line = heard.session, heard.line
+    kept = evident_lines(session, line, asked)
+    lost = [i for i in lost_goods(session, line, kept) if i not in out]
+    words = consent.replaces() or consent.calls_off()
+    if not lost or not (words or is_swap(session, line, lost, kept)):
+        return lost
+    staying = kept_by(session, line)
+    return [i for i in lost if i in staying]
+
+
+def _evident(heard: Heard, ruling: Ruling, asked: Lines, lost: list[str]) -> Ruling:
+    """An order with what it loses put back, and without goods that the line gives no evidence of,
+    which are asked about; so are goods that the line names and the order leaves out."""
+    session, line, proposal = heard.session, heard.line, ruling.proposal
+    kept, over = evident_lines(session, line, asked), passed_over(session, line, asked)
+    if over and not kept and (sure := numbered(session, line, over)):
+        kept, over = sure, tuple(told for told in over if told not in sure)
+    if kept == asked and not lost and not over:
+        return ruling
+    back = tuple((session.world.by_id[i].item_name, session.cart[i]) for i in lost)
+    cart = (*back, *kept) or tuple(held(session).items())
+    unsaid = _unsaid(heard, (*asked, *over), kept)
+    wanted = kept or session.cart or not fits(session.world, line)
+    if unsaid and wanted and not session.pending:
+        reason = "passed_over" if over else "not_named"
+        return _asked_goods(heard, ruling, reason, (*back, *asked, *over), cart, unsaid)
+    if kept == asked and not lost:
+        return ruling
+    if not kept and not session.cart:
+        return _nothing_wanted(heard, ruling)
+    if not back and not kept and session.cart.keys() <= ruled_out(session.world, line):
+        return heard.cleared(ruling)
+    reason = "not_named" if kept != asked else "not_called_off"
+    changed = replace(proposal, cart=cart, change=None)
+    return ruling.because(reason, changed, lines().safe[proposal.state])
+
+
+def _only_asked_about(heard: Heard, asked: Lines) -> list[str]:
+    """Names of goods that are new in an order, where the line only asks about them."""
+    session, line = heard.session, heard.line
+    told = session.exchanges[-1].outcome if session.exchanges else ""
+    ordering = orders(without_ones(without_echoes(line, told)))
+    ids = only_asked(session, line) | (frozenset() if ordering else asked_about(session, line))
+    ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
+    return [name for name, _ in asked if item_id(session.world, name) in ids]
+
+
+def _unsaid(heard: Heard, whole: Lines, kept: Lines) -> Cart:
+    """New goods of an order to ask about: those the line gives no evidence of, and those it names
+    that the model left out. None that it rules out, and none of a line that orders nothing. None at
+    all where there are more than MOST_ASKED."""
+    session, line = heard.session, heard.line
+    wants = orders(line) or adds(line) or session.named(line, sure=False)
+    if "?" in line or tells_a_need(line) or not wants:
+        return {}
+    known = ruled_out(session.world, line) | session.cart.keys()
+    new = [told for told in whole if told not in kept and not told[0].startswith(UNLISTED)]
+    new = [told for told in new if item_id(session.world, told[0]) not in known]
+    return resolve_cart(session.world, new)[0] if len(new) <= MOST_ASKED else {}
+
+
+def _asked_goods(
+    heard: Heard, ruling: Ruling, reason: str, whole: Lines, cart: Lines, unsaid: Cart
+) -> Ruling:
+    """An order without its unsaid goods, and the question whether these are meant."""
+    session, proposal = heard.session, ruling.proposal
+    sold = tuple(told for told in whole if not told[0].startswith(UNLISTED))
+    names = speak_cart(session.world, unsaid).replace("__", " ")
+    if dict(cart) == held(session):
+        action = bare(proposal, session.procedure.fallback)
+        told = lines().ask["goods"]
+    else:
+        action = replace(proposal, cart=cart, change=None)
+        told = f"{lines().safe[proposal.state]} {lines().ask['also']}"
+    ruling = ruling.because(reason, action, told.format(goods=names))
+    pending = replace(proposal, cart=sold, change=None)
+    return replace(ruling, withheld=Withheld("asked_goods"), quoted=names, pending=pending)
+
+
+def _nothing_wanted(heard: Heard, ruling: Ruling) -> Ruling:
+    """In place of an order of goods that nobody asked for: goods that fit the line, or a
+    question."""
+    session, line = heard.session, heard.line
+    found = suited(session, line) if tells_a_need(line) else fits(session.world, line)
+    if found:
+        return heard.shown(ruling, "not_named", [item.item_name for item in found])
+    fallback = bare(ruling.proposal, session.procedure.fallback)
+    if not session.pending:
+        return ruling.because("not_named", fallback, lines().safe[fallback.state])
+    ruling = ruling.because("not_named", fallback, lines().ask["other"])
+    return replace(ruling, withheld=Withheld("asked_other"))
+
+
+def taken_back(heard: Heard, ruling: Ruling) -> Ruling:
+    """Goods that the line takes out of the order go, also where the model talks past it."""
+    session, line, proposal = heard.session, heard.line, ruling.proposal
+    state = session.procedure.state(proposal.state)
+    back = put_back(session.world, line) | left_out(session, line)
+    if state.payload == "bid" and "?" not in line:  # "no axe, I said. Nine for the rope"
+        back |= ruled_out(session.world, line)
+    back &= session.cart.keys()
+    if not back or state.payload == "cart" or state.resets or state.clears:
+        return ruling
+    if not session.cart.keys() - back:
+        return heard.cleared(ruling)
+    offer = heard.next_with("cart")
+    if offer is None:
+        return ruling
+    names = session.world.by_id
+    left = tuple((names[i].item_name, n) for i, n in session.cart.items() if i not in back)
+    changed = replace(bare(proposal, offer), cart=left)
+    return ruling.because("put_back", changed, lines().safe[offer])
+
+
+def summed_up(heard: Heard, ruling: Ruling) -> Ruling:
+    """What the order comes to is said where a line asks for it and the model shows goods."""
+    session, line, proposal = heard.session, heard.line, ruling.proposal
+    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
+    talks = state.payload == "show" or state.transparent
+    if not (talks and offer and session.cart and asks_for_the_sum(line)) or ruling.reasons:
+        return ruling
+    if session.named(line, sure=False) - session.cart.keys():
+        return ruling
+    again = replace(bare(proposal, offer), cart=tuple(held(session).items()))
+    return ruling.because("asked_sum", again, lines().safe[offer])

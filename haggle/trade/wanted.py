@@ -1,0 +1,187 @@
+"""What a line wants and what it rules out, by the stems of its words: "not coffee", "put it back",
+"without a flame". Words that say nothing about goods do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+
+from haggle.core.text import clean_utterance
+from haggle.language.english.synonyms import nicknames
+from haggle.trade.among import without_ones
+from haggle.trade.knowledge import does_not_want, has_number, knowledge, puts_back, stem, with_g
+from haggle.trade.world import Item, World
+
+SHORT = 4  # words of a clause that a `no` at its beginning rules out
+PART = 5  # letters of a word at the beginning of another
+INSTEAD = 4  # words of "instead of the blue one"
+
+_WORD = re.compile(r"[^\W_]+(?:['’]t)?")
+SENTENCE = re.compile(
+    r"(?<=[.!?;])\s+|,\s+and\s+(?=an?\b)"
+    r"|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)",
+    re.IGNORECASE,
+)
+_CLAUSE_END = re.compile(  # "add the train drop the crayons" are two; "don't drop the rope" is one
+    r"[.,;:!?()]|\b(?:but|keep)\b"
+    r"|(?<=\w)(?<!not)(?<!n['’]t)(?<!dont)(?<!never)(?<!say)(?<!said)\s+"
+    r"(?=(?:add|drop|remove|scrap|skip|ditch)\b)"
+)
+_REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
+    re.compile(
+        r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
+    ),
+    re.compile(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) no(?=[.,;!]|$)"),
+    re.compile(r"\b(?:said|asked for|wrote) ((?:[\w'’-]+ ){0,3}[\w'’-]+),? but (?=.*\bmeant\b)"),
+)
+_A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
+
+
+def needed(world: World, line: str) -> frozenset[str]:
+    """The stems of a line that tell what is needed."""
+    wanted, _, _ = _wanted(clean_utterance(line))
+    return wanted - in_names((world.currency,))
+
+
+def ruled_out(world: World, line: str) -> frozenset[str]:
+    """Ids of the goods that a line does not want: "not coffee", "without the coffee"."""
+    wanted, refused, back = _wanted(clean_utterance(line))
+    return _meant(world, refused | back, wanted)
+
+
+def put_back(world: World, line: str) -> frozenset[str]:
+    """Ids of the goods that a line takes out of the order: "put the coffee back"."""
+    told = " ".join(part for part in SENTENCE.split(clean_utterance(line)) if "?" not in part)
+    wanted, refused, back = _wanted(told)
+    return _meant(world, back, wanted | refused)
+
+
+def said_stems(text: str) -> frozenset[str]:
+    """The stems of what a text says and does not rule out, signs left out."""
+    return frozenset(stem for stem in _wanted(text)[0] if stem[0] != "#")
+
+
+def telling(words: str) -> frozenset[str]:
+    """The stems of words that tell goods apart, signs left out."""
+    return frozenset(stem for stem in _telling(_WORD.findall(words)) if stem[0] != "#")
+
+
+def has_word_of(world: World, name: str) -> bool:
+    """Whether anything for sale is called by a word of a name, is said to be such a thing, or is of
+    its kind."""
+    words = frozenset(_telling(_WORD.findall(name)))
+    return any(words & (called(i.item_name) | described(i)) for i in world.inventory)
+
+
+def name_stems(name: str) -> frozenset[str]:
+    """The stems of the words of a name."""
+    return frozenset(_root(word) for word in _WORD.findall(name.casefold()))
+
+
+def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
+    """Ids of the goods of whose names these words have more than the others; a word that several
+    names have counts the less."""
+    names = {item.item_id: in_names((item.item_name,)) for item in world.items}
+    own = {i: {word for word in found if word[0] != "#"} for i, found in names.items()}
+    owners = Counter(word for name in own.values() for word in name)
+
+    def share(said: frozenset[str], name: set[str]) -> float:
+        return sum(1 / owners[word] for word in said & name)
+
+    return frozenset(i for i, name in own.items() if share(words, name) > share(others, name))
+
+
+@lru_cache(maxsize=4096)
+def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The stems of a text that say something; those that it rules out; those that it puts back.
+
+    A clause with a number speaks of how many: "not seventeen ropes" rules out no rope.
+    """
+    text = with_g(text.casefold())
+    for pattern in _REFUSED:
+        text = pattern.sub(r" not \1. ", text)
+    text = without_ones(text)
+    said: set[str] = set()
+    refused: set[str] = set()
+    back: set[str] = set()
+    for clause in _CLAUSE_END.split(text):
+        words = _WORD.findall(clause)
+        at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
+        if has_number(clause) or (puts_back(clause) and _A_PIECE.search(clause)):
+            said.update(_telling(words))
+        elif does_not_want(clause) and len(words) <= at + SHORT:
+            back.update(_telling(words[at:]))
+        elif puts_back(clause):
+            (said if at < len(words) else back).update(_telling(words))
+        else:
+            end = at + INSTEAD if words[at : at + 1] == ["instead"] else len(words)
+            said.update(_telling((*words[:at], *words[end:])))
+            refused.update(_telling(words[at:end]))
+    return frozenset(said), frozenset(refused), frozenset(back)
+
+
+def _rules_out(words: list[str], at: int) -> bool:
+    """Whether what follows a word is not wanted; a `no` must begin a short clause."""
+    word, cues = words[at], knowledge()
+    if word in cues.ruling_out or word.endswith(("n't", "n’t")):
+        behind = words[at + 1 : at + 2]
+        told = behind == ["only"] or not cues.telling.isdisjoint(behind)
+        return not told and words[at - 1 : at] not in (["why"], ["if"])
+    return word == "no" and at <= 1 and len(words) <= at + SHORT
+
+
+def _telling(words: Sequence[str]) -> Iterator[str]:
+    """The stems of words that say something, and `#` what such a word is a sign of."""
+    for word in words:
+        if len(word) > 2 and (root := _root(word)) not in _idle():
+            yield root
+            yield from _signs().get(root, ())
+
+
+@cache
+def _signs() -> dict[str, frozenset[str]]:
+    """Kinds of goods, and the conditions that goods help in, by the stems that tell of them."""
+    found: dict[str, set[str]] = {}
+    for kind, words in (knowledge().kinds | knowledge().conditions).items():
+        for word in words:
+            found.setdefault(_root(word), set()).add(f"#{kind}")
+    return {root: frozenset(kinds) for root, kinds in found.items()}
+
+
+def _root(word: str) -> str:
+    """A stem of which `play` and `playing` are one."""
+    return stem(stem(word))
+
+
+@cache
+def _idle() -> frozenset[str]:
+    return frozenset(map(_root, knowledge().dull | knowledge().idle))
+
+
+@lru_cache(maxsize=4096)
+def in_names(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_telling(_WORD.findall(" ".join(names).casefold())))
+
+
+@lru_cache(maxsize=4096)
+def called(name: str) -> frozenset[str]:
+    """The words of a name, and of what else such things are called."""
+    others = {word for word in in_names(tuple(nicknames(name))) if word[0] != "#"}
+    own = in_names((name,))
+    parts = (kinds for word in own for root, kinds in _signs().items() if _begins(word, root))
+    return own.union(others, *parts)
+
+
+def _begins(word: str, root: str) -> bool:
+    """Whether a word is made up of another and more: a feverroot is against fever."""
+    return len(root) >= PART and word.startswith(root) and len(word) > len(root) + 2
+
+
+def described(item: Item) -> frozenset[str]:
+    """What is said of an item; what is denied ("not warm") is left out, and so are the kinds of
+    goods that it only speaks of."""
+    said = frozenset().union(*(_wanted(text)[0] for text in (item.description, *item.facts)))
+    return said - {f"#{kind}" for kind in knowledge().kinds}

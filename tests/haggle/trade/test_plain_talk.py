@@ -1,0 +1,231 @@
+"""What ordinary customers say, and what code makes of it whatever the model decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from haggle.grammar.json_text import to_json
+from haggle.language.embeddings import load_embedder
+from haggle.language.english.linker import English
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
+from haggle.trade.records import TurnRecord
+from haggle.trade.session import Session
+from haggle.trade.world import Item, MerchantInfo, Situation, World
+from serving.engines.scripted import ScriptedEngine
+
+
+def good(name: str, price: int, quantity: int, description: str, *facts: str) -> Item:
+    return Item(
+        item_id=name.casefold().replace(" ", "_"), item_name=name, price=price, quantity=quantity,
+        description=description, facts=list(facts),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store() -> World:
+    return World(
+        name="store",
+        merchant=MerchantInfo(name="Ilse Brandt", persona="A plain woman. She was born at sea."),
+        currency="pence",
+        situation=Situation(
+            location="Brandt's store on the quay",
+            background="The road to Hull has been under water since Sunday.",
+        ),
+        items=[
+            good("Storm Lantern", 42, 5, "A lantern that stays alight in wind.",
+                 "One filling burns eight hours."),
+            good("Table Lamp", 30, 4, "A brass lamp for the parlour.", "It weighs two pounds."),
+            good("Bottle of Lamp Oil", 7, 30, "Clear oil for lamps."),
+            good("Coil of Rope", 20, 9, "Strong rope for mooring.", "It is one inch thick."),
+            good("Sea Boots", 60, 6, "High boots of leather.", "Made by Tom Curnow in Hull."),
+            good("Ankle Boots", 48, 6, "Laced black boots.", "They have a low heel."),
+            good("Cough Syrup", 6, 12, "A sweet syrup that soothes a cough.",
+                 "A child takes one spoonful."),
+            Item(item_id="sextant", item_name="Sextant"),
+        ],
+    )  # fmt: skip
+
+
+Talk = Callable[..., TurnRecord]
+
+
+@pytest.fixture
+def talk(store: World) -> Talk:
+    """The last turn of a talk: lines with the model's decision for each."""
+
+    def run(*turns: tuple[str, dict[str, Any]], meaning: bool = False) -> TurnRecord:
+        embedder = load_embedder("auto") if meaning else None
+        if meaning and embedder is None:
+            pytest.skip("the extra `embeddings` is not installed")
+        session = Session(store, method=get_method("astp-stepwise"), linker=English(embedder))
+        for line, decision in turns:
+            last = {"last": session.last}
+            engine = ScriptedEngine([to_json(last | decision), *['{"say":"Hm."}'] * 3])
+            turn = Merchant(engine).reply(session, line)
+        return turn
+
+    return run
+
+
+def order(**cart: int) -> dict[str, Any]:
+    lines = [[name.replace("_", " "), number] for name, number in cart.items()]
+    return {"state": "OFFER_SELL", "cart": lines}
+
+
+def change(**cart: int | str) -> dict[str, Any]:
+    lines = [[name.replace("_", " "), number] for name, number in cart.items()]
+    return {"state": "OFFER_SELL", "change": lines}
+
+
+def show(*names: str) -> dict[str, Any]:
+    return {"state": "SHOW_ITEMS", "show": list(names)}
+
+
+CHAT = {"state": "CASUAL"}
+SHELF = ("what have you got?", show("Storm Lantern"))
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("actually make it six oil, and no boots", change(Sea_Boots=0), {"bottle_of_lamp_oil": 6}),
+        ("one more oil please", change(Bottle_of_Lamp_Oil=1),
+         {"bottle_of_lamp_oil": 5, "sea_boots": 1}),
+        ("swap the boots for a rope. No, keep the boots and add the rope",
+         change(Sea_Boots=0, Coil_of_Rope=1),
+         {"bottle_of_lamp_oil": 4, "sea_boots": 1, "coil_of_rope": 1}),
+        ("I'd like one of the bottles of oil swapped for a rope", change(Coil_of_Rope=1),
+         {"bottle_of_lamp_oil": 3, "sea_boots": 1, "coil_of_rope": 1}),
+        ("no boots, I said. Twenty pence for the oil", {"state": "NEGOTIATE", "bid": 20},
+         {"bottle_of_lamp_oil": 4}),
+        ("and what does the rope cost?", change(Coil_of_Rope=1),
+         {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+        ("do you throw in a rope for free?", change(Coil_of_Rope=1),
+         {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+        ("eighty pence is a lot for boots", change(Sea_Boots=80),
+         {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+    ],
+)  # fmt: skip
+def test_an_order_is_what_the_words_make_of_it(talk: Talk, line, decided, cart) -> None:
+    first = "four bottles of lamp oil and sea boots"
+    turn = talk((first, order(Bottle_of_Lamp_Oil=4, Sea_Boots=1)), (line, decided))
+    assert turn.cart == cart
+
+
+def test_what_was_taken_out_may_come_back(talk: Talk) -> None:
+    turn = talk(
+        ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1)),
+        ("leave the rope out", change(Coil_of_Rope=0)),
+        ("are the boots any good?", show("Sea Boots")),
+        ("oh, put the rope back", change(Sea_Boots=1)),
+    )
+    assert turn.cart == {"coil_of_rope": 2, "sea_boots": 1}
+
+
+def test_goods_beside_an_order_that_are_only_asked_about_are_not_ordered(talk: Talk) -> None:
+    line = "two lanterns, and what's the oil come to?"
+    turn = talk((line, order(Storm_Lantern=2, Bottle_of_Lamp_Oil=1)))
+    assert turn.cart == {"storm_lantern": 2} and "7 pence" in turn.says
+
+
+def test_one_pair_is_one_piece_of_what_is_sold_in_pairs(talk: Talk) -> None:
+    boots = ("have you boots for the sea?", show("Sea Boots"))
+    assert talk(boots, ("a pair of those", order(Sea_Boots=2))).cart == {"sea_boots": 1}
+
+
+@pytest.mark.parametrize(
+    "line", ["would you take thirty for it?", "couldn't you let me have it for thirty?"]
+)
+@pytest.mark.parametrize("decided", [CHAT, show("Storm Lantern")])
+def test_a_bid_for_the_goods_in_view_is_answered(talk: Talk, line, decided) -> None:
+    turn = talk(SHELF, (line, decided))
+    price = turn.response.context_details.sale_price if turn.response.context_details else None
+    assert turn.cart == {"storm_lantern": 1} and price is not None and 30 <= price < 42
+
+
+def test_the_price_that_is_asked_is_agreed_to_not_bargained_over(talk: Talk) -> None:
+    bid = {"state": "NEGOTIATE", "bid": 42}
+    turn = talk(("a storm lantern", order(Storm_Lantern=1)), ("forty-two, then", bid))
+    assert turn.state == "FINAL_CHECK" and turn.cart == {"storm_lantern": 1}
+
+
+def test_who_turns_an_order_down_is_not_asked_to_confirm_it(talk: Talk) -> None:
+    review = {"state": "FINAL_CHECK"}
+    turn = talk(("a storm lantern", order(Storm_Lantern=1)), ("nah, I'll leave it today", review))
+    assert turn.state == "CASUAL" and turn.cart == {"storm_lantern": 1}
+
+
+@pytest.mark.parametrize("line", ["what's the damage?", "what do I owe you?", "what's the total?"])
+def test_the_sum_of_an_order_is_told(talk: Talk, line) -> None:
+    bought = ("two ropes", order(Coil_of_Rope=2))
+    turn = talk(bought, (line, show("Coil of Rope")))
+    assert turn.state == "OFFER_SELL" and "40 pence" in turn.says
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("what boots have you got?", {"Sea Boots", "Ankle Boots"}),
+        ("what's the cheapest thing you've got?", {"Cough Syrup"}),
+        ("would the brass one be brighter?", {"Table Lamp"}),
+    ],
+)
+def test_the_goods_that_are_asked_for_are_shown(talk: Talk, line, named) -> None:
+    turn = talk(SHELF, (line, show("Storm Lantern")))
+    details = turn.response.context_details
+    assert details is not None and {item.item_name for item in details.items} == named
+
+
+def test_goods_that_are_not_sold_are_told_beside_a_price(talk: Talk) -> None:
+    turn = talk(("have you a sextant, and how much is the rope?", show("Coil of Rope")))
+    assert "20 pence" in turn.says and "do not sell Sextant" in turn.says
+
+
+def test_both_questions_of_a_line_are_answered(talk: Talk) -> None:
+    line = "who made the sea boots, and what are they made of?"
+    turn = talk((line, show("Sea Boots")), meaning=True)
+    assert "Tom Curnow" in turn.says and "leather" in turn.says
+
+
+def test_a_complaint_is_a_need(talk: Talk) -> None:
+    line = "my little boy has been coughing all night"
+    turn = talk(("good morning", CHAT), (line, CHAT), meaning=True)
+    assert "Cough Syrup" in str(turn.response.context_details)
+    turn = talk(("good morning", CHAT), ("my aunt came from the country", CHAT), meaning=True)
+    assert turn.state == "CASUAL"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("who are you, if I may ask?", "Ilse Brandt"),
+        ("what sort of shop is this?", "Brandt's store on the quay"),
+    ],
+)
+@pytest.mark.parametrize("decided", [CHAT, show("Storm Lantern")])
+def test_who_and_where_the_merchant_is_is_told(talk: Talk, line, told, decided) -> None:
+    turn = talk((line, decided))
+    assert told in turn.says and turn.state == "CASUAL"
+
+
+def test_what_the_file_says_of_the_place_is_told_where_it_is_near(talk: Talk) -> None:
+    turn = talk(("is the road to Hull safe?", CHAT), meaning=True)
+    assert "under water since Sunday" in turn.says
+    turn = talk(("how long does the lantern burn?", show("Storm Lantern")), meaning=True)
+    assert "eight hours" in turn.says and turn.state == "SHOW_ITEMS"
+
+
+@pytest.mark.parametrize("line", ["hello there", "oi oi, how's tricks?", "a very good day to you"])
+def test_a_greeting_is_greeted(talk: Talk, line) -> None:
+    assert re.search(r"\b(?:what|welcome|hello|day|good|look)", talk((line, CHAT)).says.casefold())
+    assert talk((line, CHAT)).interventions == []
+
+
+def test_measures_are_counted_not_what_they_hold(talk: Talk) -> None:
+    turn = talk(("two ropes", order(Coil_of_Rope=2)))
+    assert "2 Coils of Rope" in turn.says
