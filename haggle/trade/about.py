@@ -29,6 +29,9 @@ _PLACE = re.compile(
 )
 
 
+_CLAUSE = re.compile(r",\s+(?:and\s+)?|\s+(?:who|which|and|because|but)\s+")
+
+
 def introduced(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with the name of the merchant, the place, or what the file says of them, where a
     line asks for that and names no goods."""
@@ -64,7 +67,9 @@ def _nearest(session: Session, line: str) -> str:
     asked = " ".join(questions(line))
     persona = SENTENCE_END.split(world.merchant.persona)
     background = SENTENCE_END.split(world.situation.background)
-    best, text = _best(near, asked, [*persona, *background])
+    clauses = {c: text for text in (*persona, *background) for c in _CLAUSE.split(text) if c}
+    best, clause = _best(near, asked, list(clauses))
+    text = clauses.get(clause, "")
     goods = [f"{i.item_name}. {t}" for i in world.inventory for t in (*i.facts, i.description)]
     if best < NEAR or best < _best(near, asked, goods)[0] + OF_GOODS:
         return ""

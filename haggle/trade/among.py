@@ -63,6 +63,11 @@ def asked_about(session: Session, line: str) -> frozenset[str]:
     return frozenset(item.item_id for item in items if nearest(item, line, near)[0] >= NEAR)
 
 
+def told_parts(line: str) -> list[str]:
+    """The parts of a line that ask nothing."""
+    return [part for part in _PART.split(clean_utterance(line)) if "?" not in part]
+
+
 def only_asked(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line speaks of in questions alone: "two belts, and what is the narrow
     one made of?" What is asked for nothing is asked about as well."""
@@ -106,7 +111,8 @@ def one_of_those(session: Session, line: str) -> list[Item]:
     such = _THE_ONE.search(said)
     if such is None or tells_a_need(line) or "which" in said.split():
         return []
-    named = [session.world.by_id[i] for i in session.named(line)]
+    ids = session.named(such[0]) or session.named(line)
+    named = [session.world.by_id[i] for i in ids]
     view = choices(session)
     if len(view) < 2:
         return named if len(named) == 1 else []

@@ -167,7 +167,8 @@ def _takes_back(session: Session, line: str, meant: Resolved) -> bool:
 def _refuses(session: Session, line: str, meant: Resolved) -> bool:
     """Whether a line has a no to the last question in it."""
     found = _answer(session, line, meant)
-    return found is not None and (found.verdict != "open" or found.reason == "refusal")
+    refuses = found is not None and found.verdict in ("refuses", "cancels")
+    return refuses or (found is not None and found.reason == "refusal")
 
 
 def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:

@@ -11,7 +11,15 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from haggle.trade.among import one_of_those
-from haggle.trade.knowledge import SENTENCE_END, haggles, knowledge, says, tells_a_need, with_g
+from haggle.trade.knowledge import (
+    SENTENCE_END,
+    asks_for_less,
+    haggles,
+    knowledge,
+    says,
+    tells_a_need,
+    with_g,
+)
 from haggle.trade.ledger import Cart, bid_amount, counter_offer, total
 from haggle.trade.procedure import Payload
 from haggle.trade.resolve import Resolved, worded
@@ -123,10 +131,12 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
     haggling = bool(session.cart or says(line, knowledge().haggling))
     offer = offered(session, line, purse=haggling)
     brief = len(SENTENCE_END.split(line.strip())[-1].split()) <= BRIEF  # "would you do 125"
-    meant = offer and (offer.sure or brief or haggling)
+    less = offer is None and asks_for_less(line)
+    meant = less or (offer and (offer.sure or brief or haggling))
     cart = session.cart or (only_good(session, line) if meant else {})
     price = session.sale_price if session.cart else total(world, cart)
-    if not (offer and cart and _is_likely(offer, price or 0.0, sum(cart.values()))):
+    likely = offer is not None and _is_likely(offer, price or 0.0, sum(cart.values()))
+    if not cart or not (likely or less):
         return None
     wanted: Payload = "bid" if session.cart else "cart"
     follows = next((s for s in states if procedure.states[s].payload == wanted), None)
@@ -134,7 +144,7 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
         return None
     told = replace(proposal, state=follows, cart=None, change=None, show=None, bid=None)
     if session.cart:
-        return replace(told, bid=offer.bid)
+        return replace(told, bid=offer.bid if offer else None)
     return replace(told, cart=tuple((world.by_id[i].item_name, n) for i, n in cart.items()))
 
 
@@ -159,15 +169,16 @@ def _is_likely(offer: Offer, price: float, pieces: int) -> bool:
 
 def answered(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome of an order with the merchant's answer to the bid beside it."""
-    offer = offered(session, line)
+    offer = offered(session, line, purse=bool(says(line, knowledge().haggling)))
     state = session.procedure.state(resolved.proposal.state)
-    if offer is None or state.payload != "cart" or not resolved.cart:
+    less = offer is None and asks_for_less(line) and resolved.cart != session.cart
+    if not (offer or less) or state.payload != "cart" or not resolved.cart:
         return resolved
-    if not offer.sure and offer.number in resolved.cart.values():
+    if offer and not offer.sure and offer.number in resolved.cart.values():
         return resolved
     world, cart = session.world, resolved.cart
     current = resolved.sale_price if resolved.sale_price is not None else total(world, cart)
-    if not _is_likely(offer, current, sum(cart.values())):
+    if offer and not _is_likely(offer, current, sum(cart.values())):
         return resolved
-    price = counter_offer(world, cart, current, offer.bid)
+    price = counter_offer(world, cart, current, offer.bid if offer else None)
     return worded(session, resolved, resolved.proposal.say, price)

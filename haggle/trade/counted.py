@@ -11,6 +11,7 @@ import re
 
 from haggle.core.text import clean_utterance
 from haggle.language.english.cues import CUES
+from haggle.language.english.numbers import UNITS
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
@@ -23,6 +24,7 @@ from haggle.trade.world import Item
 
 Lines = tuple[tuple[str, Quantity], ...]
 _ARTICLE = re.compile(r"\b(?:an?|another|the|one|single)\s+(?:[\w'’-]+\s+)?$", re.IGNORECASE)
+MOST_OF_A_FEW = 3
 FEW = 2  # pieces more that need no number
 
 _CLAUSE_END = re.compile(r"[.;:!?]|,(?!\d)|\b(?:and|but|so)\b")
@@ -63,6 +65,8 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
             quantity = held or before or 1
         elif item and quantity == held + 2 and _is_a_pair(line, item):
             quantity = held + 1
+        elif isinstance(quantity, int) and quantity > held + MOST_OF_A_FEW and _is_a_few(line):
+            quantity = held + MOST_OF_A_FEW
         found.append((name, quantity))
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
@@ -173,10 +177,16 @@ def _clause_of(line: str, at: int) -> str:
     return line[start : min((end for end in ends if end > at), default=len(line))]
 
 
+def _is_a_few(line: str) -> bool:
+    """Whether a line asks for a few of something, and tells no number."""
+    words = set(_WORD.findall(line.casefold()))
+    return "a few" in line.casefold() and not words & UNITS.keys() and not re.search(r"\d", line)
+
+
 def _is_a_pair(line: str, item: Item) -> bool:
     """Whether a line asks for one pair of what is sold in pairs: "a pair of those", of gloves."""
     words = _WORD.findall(item.item_name.casefold())
-    paired = not CUES.paired.isdisjoint(words[-1:])
+    paired = not CUES.paired.isdisjoint(words[-1:]) or "pair of" in item.description.casefold()
     return paired and _PAIR.search(line) is not None and not numbers_in_line(line) - {1}
 
 

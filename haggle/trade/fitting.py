@@ -28,7 +28,6 @@ from haggle.trade.knowledge import (
     asks_what_it_costs,
     compares,
     refers,
-    refers_back,
     tells_a_need,
 )
 from haggle.trade.ledger import Note
@@ -62,6 +61,7 @@ _WHICH = re.compile(
 _ELSE = re.compile(  # "what else have you got?"
     r"\b(?:what|anything|something) (?:else|others?)\b|\bother (?:wares|goods|things|items)\b"
 )
+_EACH = re.compile(r"\b(?:they|them|these|those|each|both)\b")
 _PRONOUN = re.compile(r"\b(?:it|its|they|them|these|those)\b")
 _EXTREME = re.compile(  # "what is the cheapest thing you've got?"
     r"\b(?:(cheapest|least expensive)|dearest|priciest|most expensive)"
@@ -122,13 +122,17 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if chooses(session, line):
         return suited(session, line, choices(session))[:1]
     view = _known(world, session.in_view())
-    if _is_of_those(session, line, ids):
-        alone = [] if compares(line) or len(view) < 2 else about_alone(view, line, near)
-        return alone if len(alone) == 1 else shown
-    if view and "?" in line and refers_back(line) and not tells_a_need(line):
+    others = not ids <= {item.item_id for item in view} | session.cart.keys()
+    if view and others and "?" in line and _PRONOUN.search(line.casefold()):
         meant = about_alone(view, line, near)[:MOST]
         nearer = nearest_of(shown, line, near) > nearest_of(meant, line, near)
         return shown if nearer else meant
+    if _is_of_those(session, line, ids):
+        if _EACH.search(line.casefold()) and asks_what_it_costs(line) and len(view) > 1:
+            return view[:MOST_ALIKE]
+        several = compares(line) or len(view) < 2 or asks_what_it_costs(line)
+        alone = [] if several else about_alone(view, line, near)
+        return alone if len(alone) == 1 else shown
     return suited(session, line)
 
 
@@ -193,7 +197,7 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     state = session.procedure.state(resolved.proposal.state)
     if state.clears or not session.codec.speaks_after:
         return resolved
-    if state.payload == "show" and not session.named(line, sure=False):
+    if state.payload == "show":
         return resolved  # those that fit are shown
     seen = {*resolved.cart, *(item.item_id for item in _known(session.world, resolved.shown))}
     items = fitting_needs(session, line, seen)
@@ -232,12 +236,14 @@ def suited(session: Session, line: str, among: Sequence[Item] = ()) -> list[Item
     world = session.world
     items = among or world.inventory
     needs = " ".join(part for part in SENTENCE.split(line) if tells_a_need(part))
-    line = needs if needed(world, needs) else line
-    scores = _by_words(world, line)
+    told = needs if needed(world, needs) else line
+    scores = _by_words(world, told)
     texts = [" ".join((f"{item.item_name}.", item.description, *item.facts)) for item in items]
-    near = session.linker.nearness(line, texts) if needed(world, line) else []
+    near = session.linker.nearness(told, texts) if needed(world, told) else []
+    if told != line:  # what stands before the need may tell more: "he paints. Have you something?"
+        near = list(map(max, near, session.linker.nearness(line, texts)))
     if not near:
-        return likeliest(among, line) if among else fits(world, line)
+        return likeliest(among, told) if among else fits(world, told)
     found = {
         item.item_id: nearness + WORDS * min(scores[item.item_id], MOST_WORDS)
         for item, nearness in zip(items, near, strict=True)

@@ -18,7 +18,7 @@ from haggle.language.evidence import Evidence
 from haggle.trade import ordered
 from haggle.trade.bidding import bargained
 from haggle.trade.checks import contradicts_terms
-from haggle.trade.edits import carried_out
+from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import item_id
 from haggle.trade.fitting import complained_of, fitting_needs, suited
 from haggle.trade.knowledge import (
@@ -163,7 +163,11 @@ def _shelf(heard: Heard, ruling: Ruling) -> Ruling:
     world, procedure = session.world, session.procedure
     if ruling.reasons or proposal.cart == ():
         return ruling
-    if procedure.is_review(proposal.state) and heard.evidence.verdict != "affirms":
+    agreed, offered = heard.evidence.verdict == "affirms", carried_out(session, proposal)
+    if agreed and offered and dict(offered) == held(session):  # "yes, two" to the offer
+        review = next((s for s in heard.states if procedure.is_review(s)), proposal.state)
+        return replace(ruling, action=bare(proposal, review))
+    if procedure.is_review(proposal.state) and not agreed:
         if declines(line) and "?" not in line:
             kept = bare(proposal, procedure.fallback)
             return ruling.because("refused", kept, said(session, "refused"))
@@ -188,6 +192,7 @@ _STEPS = (
     ordered.countable,
     ordered.goods,
     _bid,
+    ordered.beside_question,
     ordered.taken_back,
     ordered.summed_up,
     _shelf,

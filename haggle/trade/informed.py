@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from haggle.trade.among import about_alone, one_of_those
+from haggle.trade.bidding import only_good
 from haggle.trade.fitting import of_kind
 from haggle.trade.knowledge import (
     asks_about_goods,
@@ -27,6 +28,7 @@ from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once, and questions that are answered
 SHORT = 160  # characters of two answers to one question
+BESIDE = 0.4  # nearness from which a sentence answers a question beside an order
 RECENT = 4  # turns in which nothing is told twice
 
 
@@ -88,10 +90,13 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         if talks:
             score, meant = nearest(item, line, near, currency=currency, heard=heard)
             if meant:
-                return meant if score >= SURE else lines().notes["nearest"].format(name=meant)
+                sure = score >= SURE or needed
+                return meant if sure else lines().notes["nearest"].format(name=meant)
         return _by_words(item, line, currency, heard, more=talks and alone)
 
     found = [(item, known(item)) for item in items]
+    if not talks and not any(text for _, text in found):
+        return _beside_order(session, line, heard)
     return [
         Note("told", text if alone else f"{item.item_name}: {text}")
         if text
@@ -99,6 +104,22 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
         for item, text in found
         if text or talks
     ]
+
+
+def _beside_order(session: Session, line: str, heard: Callable[[str], bool]) -> list[Note]:
+    """What answers a question beside an order, where the linker can tell what it means."""
+    near, currency, world = session.linker.nearness, session.world.currency, session.world
+    for part in questions(line):
+        if "?" not in line or asks_for_a_deal(part) or asks_what_it_costs(part):
+            continue
+        ids = session.named(part) or session.named(line) or session.cart.keys()
+        items = [item for i in sorted(ids) if (item := world.by_id[i]).for_sale]
+        told = [nearest(item, part, near, currency=currency, heard=heard) for item in items]
+        score, text = max(told, default=(0.0, ""))
+        if score >= BESIDE:
+            name = items[told.index((score, text))].item_name
+            return [Note("told", text if len(items) == 1 else f"{name}: {text}")]
+    return []
 
 
 def _asked_all_the_same(
@@ -156,6 +177,8 @@ def price_notes(session: Session, line: str, resolved: Resolved) -> list[Note]:
         return []
     asked = [part for part in questions(line) if asks_what_it_costs(part)]
     ids = frozenset().union(*map(session.named, asked)) - ruled_out(world, line)
+    if asked and not ids and not resolved.cart:
+        ids = frozenset(only_good(session, line))
     priced = {i for i, number in resolved.cart.items() if number == 1 and state.priced}
     items = [world.by_id[i] for i in sorted(ids - priced) if world.by_id[i].for_sale]
     return [Note("told", f"{speak_prices(world, items[:MOST])}.")] if items else []
@@ -166,7 +189,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     named, those shown, the only one in view, or the first of these of which an answer is known."""
     world, near = session.world, session.linker.nearness
     out = ruled_out(world, line) | (put_back(world, line) & session.cart.keys())
-    named = [world.by_id[i] for i in sorted(session.named(line) - out)]
+    asked = frozenset().union(*map(session.named, questions(line))) if "?" in line else frozenset()
+    named = [world.by_id[i] for i in sorted((asked or session.named(line)) - out)]
     answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
     view = [item for item in map(world.find, session.in_view()) if item and item.item_id not in out]
     if one := one_of_those(session, line):

@@ -51,6 +51,7 @@ class Knowledge(Record):
     prices: list[str]
     measures: list[str]
     totals: list[str]
+    discounting: list[str]
     asking: list[str]
     declining: list[str]
     tricking: list[str]
@@ -117,6 +118,11 @@ def asks_for_the_sum(line: str) -> bool:
     """Whether a line asks what an order comes to."""
     asks = "?" in line or says(line, knowledge().asking)
     return bool(asks and says(line, knowledge().totals))
+
+
+def asks_for_less(line: str) -> bool:
+    """Whether a line asks for a lower price, with or without a number."""
+    return bool(says(line, knowledge().discounting))
 
 
 def refers_back(line: str) -> bool:

@@ -3,14 +3,16 @@ cart, and does not leave it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
-from haggle.trade.among import asked_about, only_asked, without_ones
+from haggle.trade.among import asked_about, only_asked, told_parts, without_ones
 from haggle.trade.counted import counted, numbered, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import (
+    evident_goods,
     evident_lines,
     held_before,
     is_swap,
@@ -24,8 +26,11 @@ from haggle.trade.fitting import fits, suited
 from haggle.trade.knowledge import (
     adds,
     asks_for_the_sum,
+    asks_what_it_costs,
+    declines,
     goes_back,
     orders,
+    removes,
     tells_a_need,
     without_echoes,
 )
@@ -35,6 +40,12 @@ from haggle.trade.ruling import Heard, Lines, Ruling, bare
 from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED
 
+DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
+_TAKING = re.compile(
+    r"\b(?:i(?:['’]| wi)ll (?:have|take|buy)|give (?:me|us)|gimme|add|pack|wrap|order"
+    r"|put (?:me|us|in|down)|as well|too|i need \w+)\b",
+    re.IGNORECASE,
+)
 MOST_ASKED = 3  # goods without evidence that are asked about
 
 
@@ -70,7 +81,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     before = carried_out(session, proposal)
     out = swapped_out(session, heard.line, before)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
-    asked = counted(session, heard.line, asked)
+    asked = _meant(heard, counted(session, heard.line, asked))
     if questioned := _only_asked_about(heard, asked):
         asked = tuple(told for told in asked if told[0] not in questioned)
         if dict(asked) == held(session):
@@ -78,6 +89,26 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     if asked != before:
         ruling = replace(ruling, action=replace(proposal, cart=asked, change=None))
     return _evident(heard, ruling, asked, _lost(heard, consent, asked, out))
+
+
+def _meant(heard: Heard, asked: Lines) -> Lines:
+    """An order in which the one new good that the line gives no evidence of is the one that it
+    describes, where the linker can tell: "two of those little bags for her pillow"."""
+    session, line = heard.session, heard.line
+    known = evident_goods(session, line) | ruled_out(session.world, line)
+    ids = [item_id(session.world, name) for name, _ in asked]
+    guessed = [i for i in ids if i is not None and i not in known]
+    items = [item for item in session.world.inventory if item.item_id not in session.cart]
+    near = session.linker.nearness(line, [f"{i.item_name}. {i.description}" for i in items])
+    if len(guessed) != 1 or max(near, default=0.0) < DESCRIBED:
+        return asked
+    best = items[max(range(len(items)), key=lambda n: near[n])]
+    if best.item_id in ids:
+        return asked
+    return tuple(
+        (best.item_name if i == guessed[0] else name, number)
+        for i, (name, number) in zip(ids, asked, strict=True)
+    )
 
 
 def _lost(heard: Heard, consent: Consent, asked: Lines, out: frozenset[str]) -> list[str]:
@@ -125,6 +156,8 @@ def _only_asked_about(heard: Heard, asked: Lines) -> list[str]:
     told = session.exchanges[-1].outcome if session.exchanges else ""
     ordering = orders(without_ones(without_echoes(line, told)))
     ids = only_asked(session, line) | (frozenset() if ordering else asked_about(session, line))
+    if "?" in line and not ordering and asks_what_it_costs(line):  # "how much is that, then?"
+        return [name for name, _ in asked if item_id(session.world, name) not in session.cart]
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
     return [name for name, _ in asked if item_id(session.world, name) in ids]
 
@@ -173,6 +206,25 @@ def _nothing_wanted(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling.because("not_named", fallback, lines().safe[fallback.state])
     ruling = ruling.because("not_named", fallback, lines().ask["other"])
     return replace(ruling, withheld=Withheld("asked_other"))
+
+
+def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
+    """New goods that a line orders by name beside a question come into the cart, also where the
+    model only answers the question: "the rope as well. What is it made of?" """
+    session, line, proposal = heard.session, heard.line, ruling.proposal
+    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
+    talks = state.payload == "show" or state.transparent
+    if not talks or "?" not in line or offer is None or ruling.reasons or session.pending:
+        return ruling
+    cart: Lines = tuple(held(session).items())
+    ordering = [
+        p for p in told_parts(line) if _TAKING.search(p) and not (removes(p) or declines(p))
+    ]
+    new = tuple(told for part in ordering for told in passed_over(session, part, cart))
+    if not new:
+        return ruling
+    order = replace(bare(proposal, offer), cart=(*cart, *dict(new).items()))
+    return ruling.because("ordered", order, lines().safe[offer])
 
 
 def taken_back(heard: Heard, ruling: Ruling) -> Ruling:

@@ -86,6 +86,8 @@ def nearest(
     texts = list(dict.fromkeys(filter(None, texts)))
     asked = [part for part in questions(line) if not asks_what_it_costs(part)][:MOST]
     best, told = _nearest(item, line, texts, near, heard)
+    if len(asked) == 1 and "?" in line:  # what stands before the question may lead astray
+        best, told = max((best, told), _nearest(item, asked[0], texts, near, heard))
     if len(asked) > 1:
         each = [_nearest(item, part, texts, near, lambda text: False) for part in asked]
         firsts = list(dict.fromkeys(sentences[0] for _, sentences in each if sentences))

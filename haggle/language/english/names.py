@@ -24,6 +24,7 @@ from haggle.language.english.synonyms import words as known_words
 EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
 MAX_RUN = 6  # words a mention may have
 _STOP = re.compile(r"[.,;:!?]")
+_ENDINGS = {"e", "s", "es", "y", "ed", "d", "ing", "en", "ish", "ly"}
 _JOINING_SIGN = re.compile(r"[+&/]")
 _Score = tuple[float, bool]  # how well a word fits a name, and whether it can stand for the whole
 _NONE: _Score = (0.0, False)
@@ -125,7 +126,7 @@ class Names:
                 if place == at:
                     break
                 continue
-            here = self._joined(word, before, fits) if before else self.scores(word)
+            here = self._joined(word, before, fits) if before else self._first_scores(word)
             if not here:
                 return best if before else self._pair(line, at)
             fits = {i: _grown(fits.get(i, _Fit()), score, word) for i, score in here.items()}
@@ -159,6 +160,16 @@ class Names:
             found = self._scores[word.text] = self._look_up(word.text, word.single)
         return found
 
+    def _first_scores(self, word: Word) -> dict[str, _Score]:
+        """As `scores`, of a word by itself: one that people know is no other word mistyped or
+        shortened; spring is no string, a pot no potion."""
+        found = self.scores(word)
+        if not found or word.single in self._owners or word.single not in known_words():
+            return found
+        alike = [other for other in self._owners if _is_form(word.single, other)]
+        ids = {i for other in alike for i in self._owners[other]}
+        return {i: score for i, score in found.items() if i in ids}
+
     def _look_up(self, said: str, key: str) -> dict[str, _Score]:
         if key in CUES.hollow or key in self.dull or said in UNITS:
             return _NOTHING
@@ -172,8 +183,6 @@ class Names:
         alike = takewhile(lambda other: other[0] == key[0], self._sorted[first:])
         likeness = {other: _likeness(key, other) for other in alike}
         top = max(likeness.values(), default=0.0)
-        if top == TYPO and key in known_words():  # spring is no string mistyped
-            likeness = {other: n for other, n in likeness.items() if len(other) != len(key)}
         found: dict[str, _Score] = {}
         for other in (other for other, score in likeness.items() if score and score == top):
             for i in self._owners[other]:
@@ -237,6 +246,17 @@ def _words_of(name: str) -> tuple[str, ...]:
 
 def _grown(fit: _Fit, score: _Score, word: Word) -> _Fit:
     return _Fit(fit.score + score[0], fit.strong or score[1], fit.covered | {word.single})
+
+
+def _is_form(word: str, other: str) -> bool:
+    """Whether a word may be a form of a name's word (rust, rusty), or another spelling of it."""
+    likeness = _likeness(word, other)
+    if likeness != PREFIX:
+        return likeness == TYPO and len(word) != len(other)
+    short, long = sorted((word, other), key=len)
+    ending = long[len(short) :]
+    doubled = ending[:1] == short[-1] and ending[1:] in _ENDINGS  # wrap, wrapping
+    return ending in _ENDINGS or doubled
 
 
 def _likeness(word: str, other: str) -> float:
