@@ -94,10 +94,12 @@ def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
     price, reading = session.sale_price or item.price or 0.0, session.read(line)
     text, haggling = reading.line.casefold(), session.cart and says(line, knowledge().haggling)
     numbers = (n for n in reading.numbers if n.value and LIKELY * price <= n.value <= price)
+    listed = {item.price} if (item.price or 0) > (item.quantity or 0) else set()
     return {
         n.value
         for n in numbers
-        if _LET_FOR.search(text[: n.start])
+        if n.value in listed
+        or _LET_FOR.search(text[: n.start])
         or (haggling and _is_bare(text[: n.start], text[n.end :]))
     }
 

@@ -44,6 +44,7 @@ _BACK = re.compile(
     r"\b(?:put|throw|pop|stick|add) (?:it|them|that|those|the (?:\S+ ){1,3})(?: one| ones)? ?back\b"
     r"(?! (?:on|onto) (?:the|your) (?:shelf|shelves|rack))"
 )
+_NO_MORE = re.compile(r"\bnothing (?:else|more)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\binstead\b(?! o[f'’])", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
 
@@ -149,7 +150,7 @@ def kept_by(session: Session, line: str) -> frozenset[str]:
 def only_these(session: Session, line: str) -> bool:
     """Whether a line wants what it names and nothing else: "just the map", "the map alone"."""
     reading = session.read(line)
-    return any(
+    return _NO_MORE.search(line) is not None or any(
         _ONLY.search(reading.line[: mention.start]) or _ALONE.match(reading.line, mention.end)
         for mention in reading.mentions
     )

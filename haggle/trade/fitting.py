@@ -56,7 +56,8 @@ WORDS = 0.1  # what a score by words is worth in nearness, as far as MOST_WORDS
 MOST_WORDS = 2.0
 
 _WHICH = re.compile(
-    r"\b(?:which|what)(?: of (?:the|your|these|those)(?: two| three)?)? ([a-z]{3,})\b"
+    r"\b(?:which|what|difference between)"
+    r"(?: (?:of )?(?:the|your|these|those)(?: two| three)?)? ([a-z]{3,})\b"
 )
 _ELSE = re.compile(  # "what else have you got?"
     r"\b(?:what|anything|something) (?:else|others?)\b|\bother (?:wares|goods|things|items)\b"

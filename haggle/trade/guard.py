@@ -24,6 +24,7 @@ from haggle.trade.fitting import complained_of, fitting_needs, suited
 from haggle.trade.knowledge import (
     asks_about_goods,
     asks_for_goods,
+    asks_for_less,
     asks_what_it_costs,
     declines,
     haggles,
@@ -147,6 +148,9 @@ def _bid(heard: Heard, ruling: Ruling) -> Ruling:
         asks = asks_about_goods(line, session.read(line)) or (others and "?" in line)
         fitting = [item.item_name for item in fitting_needs(session, line)]
         return heard.shown(ruling, "no_bid", session.in_view() if asks else fitting)
+    priced = [session.world.by_id[i] for i in sorted(session.named(line) - session.cart.keys())]
+    if proposal.bid is None and priced and asks_what_it_costs(line) and not asks_for_less(line):
+        return heard.shown(ruling, "no_bid", [i.item_name for i in priced if i.for_sale])
     wanted = bid_amount(proposal.bid, session.sale_price or 0.0, sum(session.cart.values()))
     review = next((s for s in heard.states if session.procedure.is_review(s)), None)
     if review and wanted == session.sale_price is not None and "?" not in line:  # "eleven, then"

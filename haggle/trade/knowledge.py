@@ -15,6 +15,19 @@ from haggle.language.reading import Reading
 
 _WORD = re.compile(r"[^\W_]+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+NEXT_QUESTION = re.compile(
+    r"(?<=[.!?])\s+|,?\s+(?:and|n)\s+(?=(?:is|are|do(?:es)?|did|can|may|will|would|has|have|how|what"
+    r"|which|who|where|when)\b)",
+    re.IGNORECASE,
+)
+UNMARKED = re.compile(  # where a question without its mark begins
+    r"(?:^|[,;:.]\s+|\b(?:and|n|but|so|seriously)\s+)"
+    r"(?=(?:how(?:'?s)?|what|where|which|who|(?:is|does|can|will) it|(?:are|do|can|will) they)\b)",
+    re.IGNORECASE,
+)
+_HOW = re.compile(
+    r"\bhow (?:far|long|big|heavy|old|loud|fast) (?:do|does|is|are|can|will)\b", re.IGNORECASE
+)
 _LEADING = re.compile(  # what stands before a question: "but tell me, before we shake on it, ..."
     r"^(?:(?:(?:yet|but|and|so|oh|well|now|wait|ok|okay|right|hm+|alas|please|pray|still|seriously"
     r"|actually)\b[\s,]*)*"
@@ -100,8 +113,8 @@ def asks_about_goods(line: str, reading: Reading, *, on_topic: bool = False) -> 
     """Whether a line asks what goods are like: not for their price, stock or availability, not for
     the total, and not about other things. `reading` is the reading of the line; `on_topic` asks for
     a question about one of the topics."""
-    sentences = SENTENCE_END.split(clean_utterance(line))
-    return any(_asks_about_goods(sentence, reading, on_topic) for sentence in sentences)
+    parts = NEXT_QUESTION.split(clean_utterance(line))
+    return any(_asks_about_goods(part, reading, on_topic) for part in parts)
 
 
 def asks_for_price(line: str) -> bool:
@@ -257,7 +270,7 @@ def unled(sentence: str) -> str:
 
 def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     cues, sentence = knowledge(), unled(sentence)
-    if not ("?" in sentence or says(sentence, cues.asking)):
+    if not ("?" in sentence or says(sentence, cues.asking) or _HOW.search(sentence)):
         return False
     if asks_for_a_deal(sentence):
         return False

@@ -31,7 +31,9 @@ from haggle.trade.knowledge import (
     goes_back,
     orders,
     removes,
+    takes_all,
     tells_a_need,
+    whole_number,
     without_echoes,
 )
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart
@@ -45,6 +47,11 @@ _TAKING = re.compile(
     r"\b(?:i(?:['’]| wi)ll (?:have|take|buy)|give (?:me|us)|gimme|add|pack|wrap|order"
     r"|put (?:me|us|in|down)|as well|too|i need \w+)\b",
     re.IGNORECASE,
+)
+_POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take it"
+    r"\b(?:(\w+) (?:pairs? )?of (?:these|those|them)"
+    r"|(?:have|take|buy|give me|gimme|add) (?:it|that|this|one)"
+    r"(?=\W*$|,| (?:too|then|please|as|and)\b))"
 )
 MOST_ASKED = 3  # goods without evidence that are asked about
 
@@ -98,6 +105,12 @@ def _meant(heard: Heard, asked: Lines) -> Lines:
     known = evident_goods(session, line) | ruled_out(session.world, line)
     ids = [item_id(session.world, name) for name, _ in asked]
     guessed = [i for i in ids if i is not None and i not in known]
+    named = session.named(line, sure=False) | session.cart.keys()
+    unnamed = [i for i in ids if i is not None and i not in named]
+    pointed = _pointed_at(heard, line) if len(unnamed) == 1 else ()
+    if pointed and pointed[0][0] not in dict(asked):
+        meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
+        return tuple((meant.get(name, name), number) for name, number in asked)
     items = [item for item in session.world.inventory if item.item_id not in session.cart]
     near = session.linker.nearness(line, [f"{i.item_name}. {i.description}" for i in items])
     if len(guessed) != 1 or max(near, default=0.0) < DESCRIBED:
@@ -117,7 +130,8 @@ def _lost(heard: Heard, consent: Consent, asked: Lines, out: frozenset[str]) -> 
     kept = evident_lines(session, line, asked)
     lost = [i for i in lost_goods(session, line, kept) if i not in out]
     words = consent.replaces() or consent.calls_off()
-    if not lost or not (words or is_swap(session, line, lost, kept)):
+    single = put_back(session.world, line) & session.cart.keys() and not takes_all(line)
+    if not lost or single or not (words or is_swap(session, line, lost, kept)):
         return lost
     staying = kept_by(session, line)
     return [i for i in lost if i in staying]
@@ -221,10 +235,21 @@ def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
         p for p in told_parts(line) if _TAKING.search(p) and not (removes(p) or declines(p))
     ]
     new = tuple(told for part in ordering for told in passed_over(session, part, cart))
+    new = new or tuple(told for part in ordering for told in _pointed_at(heard, part))
     if not new:
         return ruling
     order = replace(bare(proposal, offer), cart=(*cart, *dict(new).items()))
     return ruling.because("ordered", order, lines().safe[offer])
+
+
+def _pointed_at(heard: Heard, part: str) -> Lines:
+    """The only good just shown, in the number that is said: "I'll have one too"."""
+    session = heard.session
+    shown = [item for item in map(session.world.find, session.shown) if item is not None]
+    pointed = _POINTED.search(part.casefold())
+    if pointed is None or len(shown) != 1 or session.named(part, sure=False):
+        return ()
+    return ((shown[0].item_name, whole_number(pointed[1] or "") or 1),)
 
 
 def taken_back(heard: Heard, ruling: Ruling) -> Ruling:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import (
+    NEXT_QUESTION,
     SENTENCE_END,
+    UNMARKED,
     asks_what_it_costs,
     dull_stems,
     knowledge,
@@ -33,16 +35,6 @@ NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
 AGAIN_APART = 0.15  # how much nearer what was heard already must be to be told again
 SURE = 0.35  # nearness under which a sentence is only told as all there is to tell
 Score = Callable[[str, Sequence[str]], Sequence[float]]
-
-_NEXT_QUESTION = re.compile(
-    r"(?<=[.!?])\s+|,?\s+(?:and|n)\s+(?=(?:is|are|does?|did|can|may|will|would|has|have|how|what|which|who|where|when)\b)",
-    re.IGNORECASE,
-)
-_UNMARKED = re.compile(  # where a question without its mark begins
-    r"(?:^|[,;:.]\s+|\b(?:and|n|but|so|seriously)\s+)"
-    r"(?=(?:how(?:'?s)?|what|where|which|who|(?:is|does|can|will) it|(?:are|do|can|will) they)\b)",
-    re.IGNORECASE,
-)
 
 
 def told(
@@ -151,8 +143,8 @@ def questions(line: str) -> list[str]:
     sentences = SENTENCE_END.split(clean_utterance(line))
     asking = [unled(part) for part in sentences if "?" in part]
     if not asking:
-        asking = [part[m.end() :] for part in sentences if (m := _UNMARKED.search(part))]
-    return [part for text in asking for part in _NEXT_QUESTION.split(text)] or [line]
+        asking = [part[m.end() :] for part in sentences if (m := UNMARKED.search(part))]
+    return [part for text in asking for part in NEXT_QUESTION.split(text)] or [line]
 
 
 def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
