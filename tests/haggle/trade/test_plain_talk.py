@@ -127,6 +127,97 @@ def test_what_was_taken_out_may_come_back(talk: Talk) -> None:
     assert turn.cart == {"coil_of_rope": 2, "sea_boots": 1}
 
 
+@pytest.mark.parametrize(
+    ("line", "cart"),
+    [
+        ("I'll take two ropes as well. Do they come tarred?", {"sea_boots": 1, "coil_of_rope": 2}),
+        ("lovely, I'll have one too, then. How heavy is it?", {"sea_boots": 1, "table_lamp": 1}),
+        ("is the rope any good? I need it for a boat", {"sea_boots": 1}),
+    ],
+)
+def test_an_order_beside_a_question_is_carried_out(talk: Talk, line, cart) -> None:
+    """Also where the model answers the question and nothing else."""
+    boots = ("sea boots, please", order(Sea_Boots=1))
+    lamp = ("and what is the table lamp like?", show("Table Lamp"))
+    assert talk(boots, lamp, (line, show("Table Lamp"))).cart == cart
+
+
+def test_a_question_beside_an_order_is_answered_by_its_meaning(talk: Talk) -> None:
+    line = "I'll take the storm lantern. Does it go out in a strong wind?"
+    turn = talk((line, order(Storm_Lantern=1)), meaning=True)
+    assert turn.cart == {"storm_lantern": 1} and "stays alight in wind" in turn.says
+
+
+def test_goods_may_be_ordered_by_their_description(talk: Talk) -> None:
+    line = "and two of those sweet bottles that soothe a cough"
+    turn = talk(("a rope", order(Coil_of_Rope=1)), (line, change(Sea_Boots=2)), meaning=True)
+    assert "sea_boots" not in turn.cart
+    assert turn.cart.get("cough_syrup") == 2 or "2 Cough Syrups" in turn.says
+
+
+def test_dropping_one_good_keeps_the_others(talk: Talk) -> None:
+    bought = ("rope, sea boots and oil", order(Coil_of_Rope=1, Sea_Boots=1, Bottle_of_Lamp_Oil=1))
+    turn = talk(bought, ("make it two ropes, and drop the oil", order(Coil_of_Rope=2)))
+    assert turn.cart == {"coil_of_rope": 2, "sea_boots": 1}
+
+
+def test_a_few_are_three(talk: Talk) -> None:
+    assert talk(("a few ropes, please", order(Coil_of_Rope=7))).cart == {"coil_of_rope": 3}
+
+
+@pytest.mark.parametrize("line", ["oh, how much is that then?", "what toll do you ask for it?"])
+def test_who_asks_a_price_orders_nothing(talk: Talk, line) -> None:
+    turn = talk(SHELF, (line, order(Storm_Lantern=1)))
+    assert turn.cart == {} and "42 pence" in turn.says
+
+
+def test_who_asked_for_a_price_hears_it(talk: Talk) -> None:
+    assert "42 pence" in talk(SHELF, ("I only asked how much it costs", CHAT)).says
+
+
+def test_the_price_of_each_of_those_in_view_is_told(talk: Talk) -> None:
+    seen = ("have you boots?", show("Sea Boots", "Ankle Boots"))
+    turn = talk(seen, ("how much are they each?", show("Sea Boots")), meaning=True)
+    assert "60 pence" in turn.says and "48 pence" in turn.says
+
+
+def test_the_price_of_other_goods_is_no_bid(talk: Talk) -> None:
+    bid = {"state": "NEGOTIATE", "bid": None}
+    turn = talk(("two ropes", order(Coil_of_Rope=2)), ("what would sea boots cost me?", bid))
+    assert "60 pence" in turn.says and turn.cart == {"coil_of_rope": 2}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["what would you knock off?", "wouldst thou yield it to me for thirty?",
+     "my budget is 35. could you do that?"],
+)  # fmt: skip
+def test_who_haggles_over_goods_in_view_is_answered(talk: Talk, line) -> None:
+    turn = talk(SHELF, (line, CHAT))
+    price = turn.response.context_details and turn.response.context_details.sale_price
+    assert turn.cart == {"storm_lantern": 1} and price is not None and 30 <= price < 42
+
+
+def test_a_discount_asked_for_beside_an_order_is_given(talk: Talk) -> None:
+    line = "three ropes, please. Any chance of a bit off?"
+    details = talk((line, order(Coil_of_Rope=3))).response.context_details
+    assert details is not None and details.sale_price is not None and details.sale_price < 60
+
+
+def test_who_says_yes_to_an_offer_is_asked_to_confirm_it(talk: Talk) -> None:
+    again = change(Coil_of_Rope=2)
+    turn = talk(("two ropes", order(Coil_of_Rope=2)), ("yes, two ropes", again))
+    assert turn.state == "FINAL_CHECK" and turn.cart == {"coil_of_rope": 2}
+
+
+@pytest.mark.parametrize(
+    "line", ["is it safe in a stall?", "what does it smell of?", "a spoil of war", "the sir is up"]
+)
+def test_words_that_are_words_are_no_names_mistyped(store: World, line: str) -> None:
+    session = Session(store, method=get_method("astp-stepwise"), linker=English(None))
+    assert session.named(line, sure=False) == frozenset()
+
+
 def test_goods_beside_an_order_that_are_only_asked_about_are_not_ordered(talk: Talk) -> None:
     line = "two lanterns, and what's the oil come to?"
     turn = talk((line, order(Storm_Lantern=2, Bottle_of_Lamp_Oil=1)))
