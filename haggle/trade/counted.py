@@ -16,7 +16,15 @@ from haggle.trade.among import only_asked
 from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
 from haggle.trade.evident import only_these, restored
-from haggle.trade.knowledge import asks_about_goods, knowledge, whole_number
+from haggle.trade.knowledge import (
+    asks_about_goods,
+    has_number,
+    knowledge,
+    refers,
+    removes,
+    tells_a_need,
+    whole_number,
+)
 from haggle.trade.session import Session
 from haggle.trade.wanted import name_stems, ruled_out
 from haggle.trade.wire import Quantity
@@ -59,6 +67,8 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
             quantity = max(0, held - out[item.item_id])
         elif item and item.item_id in said:
             quantity = said[item.item_id]
+        elif item and held and quantity != held and _is_untouched(session, line, item):
+            quantity = held
         elif item and quantity == 1 and _in_place(session, line, item, asked):
             quantity = before
         elif item and not _is_told(session, line, quantity, held, item):
@@ -175,6 +185,14 @@ def _clause_of(line: str, at: int) -> str:
     ends = [match.start() for match in _CLAUSE_END.finditer(line)]
     start = max((end for end in ends if end <= at), default=0)
     return line[start : min((end for end in ends if end > at), default=len(line))]
+
+
+def _is_untouched(session: Session, line: str, item: Item) -> bool:
+    """Whether a line tells a need and nothing that can change the number of a good in the cart."""
+    words = set(_WORD.findall(clean_utterance(line).casefold()))
+    named = item.item_id in session.named(line, sure=False)
+    changes = has_number(line) or removes(line) or refers(line) or words & knowledge().counting
+    return tells_a_need(line) and not (named or changes)
 
 
 def _is_a_few(line: str) -> bool:

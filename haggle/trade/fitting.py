@@ -123,7 +123,7 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if chooses(session, line):
         return suited(session, line, choices(session))[:1]
     view = _known(world, session.in_view())
-    others = not ids <= {item.item_id for item in view} | session.cart.keys()
+    others = not ids <= {item.item_id for item in view}
     if view and others and "?" in line and _PRONOUN.search(line.casefold()):
         meant = about_alone(view, line, near)[:MOST]
         nearer = nearest_of(shown, line, near) > nearest_of(meant, line, near)
