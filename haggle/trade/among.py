@@ -90,7 +90,7 @@ def _only_asks(session: Session, part: str) -> bool:
         return _WAS_ASKING.search(part) is not None
     if _FREE.search(part):
         return True
-    counts = any(mention.quantity for mention in session.read(part).mentions)
+    counts = any((mention.quantity or 0) > 1 for mention in session.read(part).mentions)
     orders = wants(part) or (counts and not asks_what_it_costs(part))
     return bool(_ASKS.search(part)) and not orders and not asks_for_the_sum(part)
 

@@ -19,7 +19,7 @@ from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import offered, only_good
-from haggle.trade.counted import counted
+from haggle.trade.counted import clause_of, counted
 from haggle.trade.edits import carried_out, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
 from haggle.trade.knowledge import puts_back
@@ -127,15 +127,15 @@ def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
     elif _NO.match(line.casefold()):  # what nobody had asked for goes
         meant_before = session.named(session.exchanges[-1].player, sure=False) | told.keys()
         cart = {i: n for i, n in cart.items() if i in session.cart or i in meant_before}
-    whole = _is_whole(line)
-    numbers = {i: m.quantity if whole and m.quantity else cart.get(i, 1) for i, m in told.items()}
+    whole = {i for i, m in told.items() if _is_whole(clause_of(reading.line, m.start))}
+    numbers = {i: (i in whole and m.quantity) or cart.get(i, 1) for i, m in told.items()}
     cart = {i: number for i, number in (cart | numbers).items() if i not in out}
     return tuple((session.world.by_id[i].item_name, number) for i, number in cart.items())
 
 
-def _is_whole(line: str) -> bool:
-    """Whether the numbers of a line are no steps: "three", not "three more"."""
-    return not set(clean_utterance(line).casefold().split()) & CUES.by
+def _is_whole(clause: str) -> bool:
+    """Whether the numbers of a clause are no steps: "three", not "three more"."""
+    return not set(clean_utterance(clause).casefold().split()) & CUES.by
 
 
 def insists(session: Session, line: str, proposal: Proposal) -> bool:

@@ -173,7 +173,8 @@ def answered(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome of an order with the merchant's answer to the bid beside it."""
     offer = offered(session, line, purse=bool(says(line, knowledge().haggling)))
     state = session.procedure.state(resolved.proposal.state)
-    less = offer is None and asks_for_less(line) and resolved.cart != session.cart
+    less = offer is None and "?" in line and asks_for_less(line)
+    less = less and resolved.cart != session.cart
     if not (offer or less) or state.payload != "cart" or not resolved.cart:
         return resolved
     if offer and not offer.sure and offer.number in resolved.cart.values():

@@ -165,11 +165,13 @@ def _said(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
     if "?" in line or not CUES.each.isdisjoint(_WORD.findall(line.casefold())):
         return {}
     reading, found = session.read(line), dict[str, int]()
+    if strictly and (listed := _listed(session, line)):
+        return listed
     for mention in reading.mentions:
         held = session.cart.get(mention.candidates[0].id) if len(mention.candidates) == 1 else None
         if not held or not mention.quantity or mention.guessed:
             continue
-        clause = _clause_of(reading.line, mention.start).casefold()
+        clause = clause_of(reading.line, mention.start).casefold()
         words = set(_WORD.findall(clause))
         if words & (CUES.shared | CUES.each):
             continue
@@ -180,7 +182,20 @@ def _said(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
     return found
 
 
-def _clause_of(line: str, at: int) -> str:
+def _listed(session: Session, line: str) -> dict[str, int]:
+    """The numbers of goods where a line tells each of two or more in full: "two cartridges with the
+    one fan"; none where any word may tell of a change."""
+    mentions = session.read(line).mentions
+    words = set(_WORD.findall(clean_utterance(line).casefold()))
+    sure = [m for m in mentions if len(m.candidates) == 1 and m.quantity and not m.guessed]
+    ids = {m.candidates[0].id for m in sure}
+    changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice) or removes(line)
+    if changes or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
+        return {}
+    return {m.candidates[0].id: m.quantity for m in sure if m.quantity}
+
+
+def clause_of(line: str, at: int) -> str:
     """The clause of a line that a place in it belongs to."""
     ends = [match.start() for match in _CLAUSE_END.finditer(line)]
     start = max((end for end in ends if end <= at), default=0)

@@ -103,7 +103,7 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if alike and not fresh:
         several = compares(line) or tells_a_need(line)  # "what boots have you?"
         return alike[:MOST_ALIKE] if several else likeliest(alike, line)[:MOST]
-    if one := one_of_those(session, line):
+    if not compares(line) and (one := one_of_those(session, line)):
         return one
     ids = session.named(line) - ruled_out(world, line)
     if any(item.item_id in ids for item in shown):

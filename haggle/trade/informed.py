@@ -193,7 +193,7 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     named = [world.by_id[i] for i in sorted((asked or session.named(line)) - out)]
     answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
     view = [item for item in map(world.find, session.in_view()) if item and item.item_id not in out]
-    if one := one_of_those(session, line):
+    if not compares(line) and (one := one_of_those(session, line)):
         return one
     chosen = answer if of_kind(session, line) else []
     choices = (chosen, [item for item in answer if item in named], named, answer, view[:2])

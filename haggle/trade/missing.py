@@ -32,6 +32,7 @@ _ASKED = (  # what is had may be no goods, so the second is heard with goods on 
         r"(?:any |an? |some )?(?P<name>.+)"
     ),
     re.compile(rf"\b(?:{_HAS}) any (?P<name>.+)"),
+    re.compile(r"\b(?:something|anything|thing|one) called (?:an? |the )?(?P<name>.+)"),
 )
 _HAVING = re.compile(rf"\b(?:{_SELLS}|{_HAS})\b", re.IGNORECASE)
 _BRIEF = re.compile(  # a sentence of its own, so heard beside an order as well

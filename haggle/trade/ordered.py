@@ -29,6 +29,7 @@ from haggle.trade.knowledge import (
     asks_what_it_costs,
     declines,
     goes_back,
+    knowledge,
     orders,
     removes,
     takes_all,
@@ -52,6 +53,11 @@ _POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take 
     r"\b(?:(\w+) (?:pairs? )?of (?:these|those|them)"
     r"|(?:have|take|buy|give me|gimme|add) (?:it|that|this|one)"
     r"(?=\W*$|,| (?:too|then|please|as|and)\b))"
+)
+_EXCHANGES = re.compile(
+    r"\b(?:swap|switch|exchange|change) (?:it|that|this|them|those|these)"
+    r" (?:for|to|into)(?: (\w+))?",
+    re.IGNORECASE,
 )
 MOST_ASKED = 3  # goods without evidence that are asked about
 
@@ -85,17 +91,26 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling if consent.calls_off() else kept
     if state.payload != "cart":
         return ruling
-    before = carried_out(session, proposal)
+    before = tuple(told for told in carried_out(session, proposal) if not _is_nothing(told[0]))
     out = swapped_out(session, heard.line, before)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
+    asked = _exchanged(heard) or asked
     if questioned := _only_asked_about(heard, asked):
         asked = tuple(told for told in asked if told[0] not in questioned)
         if dict(asked) == held(session):
-            return heard.shown(ruling, "asked_about", questioned)
+            needed = suited(session, heard.line) if tells_a_need(heard.line) else []
+            names = [item.item_name for item in needed] or questioned
+            return heard.shown(ruling, "asked_about", names)
     if asked != before:
         ruling = replace(ruling, action=replace(proposal, cart=asked, change=None))
     return _evident(heard, ruling, asked, _lost(heard, consent, asked, out))
+
+
+def _is_nothing(name: str) -> bool:
+    """Whether a model took a word for goods that stands for none: "something"."""
+    words = set(name.removeprefix(UNLISTED).casefold().split())
+    return name.startswith(UNLISTED) and words <= knowledge().no_goods | knowledge().dull
 
 
 def _meant(heard: Heard, asked: Lines) -> Lines:
@@ -124,14 +139,30 @@ def _meant(heard: Heard, asked: Lines) -> Lines:
     )
 
 
+def _exchanged(heard: Heard) -> Lines:
+    """The order in which the one good that a line names takes the place of the one there is: "could
+    I swap that for two of the late ones?" Empty where it does not say so."""
+    session, line = heard.session, heard.line
+    named = session.named(line) - session.cart.keys()
+    if not _EXCHANGES.search(line) or len(session.cart) != 1 or len(named) != 1:
+        return ()
+    (new,), (gone,) = named, session.cart.values()
+    counts = [m.quantity for m in session.read(line).mentions if m.candidates[0].id == new]
+    spoken = _EXCHANGES.search(line)
+    number = whole_number(spoken[1] or "") if spoken else 0
+    return ((session.world.by_id[new].item_name, next(filter(None, counts), number or gone)),)
+
+
 def _lost(heard: Heard, consent: Consent, asked: Lines, out: frozenset[str]) -> list[str]:
     """Ids of goods that leave the cart though the line has no words for that; `out` may leave."""
     session, line = heard.session, heard.line
     kept = evident_lines(session, line, asked)
     lost = [i for i in lost_goods(session, line, kept) if i not in out]
     words = consent.replaces() or consent.calls_off()
-    single = put_back(session.world, line) & session.cart.keys() and not takes_all(line)
-    if not lost or single or not (words or is_swap(session, line, lost, kept)):
+    single = put_back(session.world, line) & session.cart.keys()
+    if single and not takes_all(line):
+        return [i for i in lost if i not in single]
+    if not lost or not (words or is_swap(session, line, lost, kept)):
         return lost
     staying = kept_by(session, line)
     return [i for i in lost if i in staying]

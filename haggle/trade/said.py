@@ -109,7 +109,7 @@ def lines_for(session: Session, line: str, resolved: Resolved) -> OneOfLines | t
         fitting = tuple(line for line in fitting if (line in answering) == asked)
     if not resolved.shown:
         fitting = tuple(line for line in fitting if not _names_goods(line))
-    elif names == ("SHOW_told",) and _is_new(session, line, resolved.shown):
+    elif names == ("SHOW_told",) and _is_new(session, resolved.shown):
         fitting = tuple(filter(_names_goods, fitting))
     said = {str(read_object(e.said).get("say")) for e in session.exchanges if e.said}
     left = tuple(line for line in fitting if line not in said) or fitting
@@ -120,11 +120,9 @@ def _names_goods(line: str) -> bool:
     return not SHOWING.isdisjoint(placeholders.used(line))
 
 
-def _is_new(session: Session, line: str, shown: Sequence[str]) -> bool:
-    """Whether goods are told of that nobody has named yet: an answer to a need."""
-    known = {*session.in_view(), *session.shown}
-    known |= {session.world.by_id[i].item_name for i in session.named(line, sure=False)}
-    return not set(shown) <= known
+def _is_new(session: Session, shown: Sequence[str]) -> bool:
+    """Whether goods are told of that were not in view: the line names them."""
+    return not set(shown) <= {*session.in_view(), *session.shown}
 
 
 @lru_cache(maxsize=256)

@@ -126,6 +126,8 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 def _rules_out(words: list[str], at: int) -> bool:
     """Whether what follows a word is not wanted; a `no` must begin a short clause."""
     word, cues = words[at], knowledge()
+    if word == "instead" and words[at + 1 : at + 2] != ["of"]:
+        return False
     if word in cues.ruling_out or word.endswith(("n't", "n’t")):
         behind = words[at + 1 : at + 2]
         told = behind == ["only"] or not cues.telling.isdisjoint(behind)

@@ -117,6 +117,19 @@ def test_an_order_is_what_the_words_make_of_it(talk: Talk, line, decided, cart) 
     assert turn.cart == cart
 
 
+def test_one_good_takes_the_place_of_another(talk: Talk) -> None:
+    line = "wait... could I swap that for two bottles of the oil?"
+    turn = talk(("a rope", order(Coil_of_Rope=1)), (line, change(Coil_of_Rope=2)))
+    assert turn.cart == {"bottle_of_lamp_oil": 2}
+
+
+def test_numbers_of_goods_told_in_full_are_those_of_the_order(talk: Talk) -> None:
+    bought = ("a rope and a bottle of oil", order(Coil_of_Rope=1, Bottle_of_Lamp_Oil=1))
+    line = "I'd better have three ropes with the two bottles of oil"
+    turn = talk(bought, (line, change(Coil_of_Rope=2, Bottle_of_Lamp_Oil=3)))
+    assert turn.cart == {"coil_of_rope": 3, "bottle_of_lamp_oil": 2}
+
+
 def test_what_was_taken_out_may_come_back(talk: Talk) -> None:
     turn = talk(
         ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1)),
