@@ -46,7 +46,7 @@ from haggle.trade.wire import UNLISTED
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
 _TAKING = re.compile(
     r"\b(?:i(?:['’]| wi)ll (?:have|take|buy)|give (?:me|us)|gimme|add|pack|wrap|order"
-    r"|put (?:me|us|in|down)|as well|too|please|i need \w+)\b",
+    r"|(?:put|toss|throw|chuck|pop) (?:me|us|in|down)|as well|too|please|i need \w+)\b",
     re.IGNORECASE,
 )
 _POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take it"
