@@ -69,9 +69,11 @@ def _nearest(session: Session, line: str) -> str:
     background = SENTENCE_END.split(world.situation.background)
     clauses = {c: text for text in (*persona, *background) for c in _CLAUSE.split(text) if c}
     best, clause = _best(near, asked, list(clauses))
-    text = clauses.get(clause, "")
+    if best < NEAR:
+        return ""
+    text = clauses[clause]
     goods = [f"{i.item_name}. {t}" for i in world.inventory for t in (*i.facts, i.description)]
-    if best < NEAR or best < _best(near, asked, goods)[0] + OF_GOODS:
+    if best < _best(near, asked, goods)[0] + OF_GOODS:
         return ""
     return lines().about["persona"].format(text=text) if text in persona else text
 

@@ -32,6 +32,12 @@ BRIEF = 5  # words of a sentence that is a bid though it does not speak of money
 LIKELY = 0.4  # of the price: less is no bid that is meant
 
 _LET_FOR = re.compile(r"\b(?:do|let|have|give|sell|part) (?:\S+ ){1,3}for\s*$")
+_REQUEST = re.compile(
+    r"\b(?:give|make|do|knock|come down|lower|get|let|allow|offer|hop(?:e|ing)|looking for|want"
+    r"|need|fancy|like|take|throw|sharpen|chance|if|come on|how about|what about|please)\b",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(?:never|not|no need)\b|n['’]t\b", re.IGNORECASE)
 _EACH = r"(?:each|apiece|a piece|a pop|per piece|per)\b"
 
 
@@ -78,7 +84,7 @@ def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None
 def _money(currency: str) -> str:
     """What money is called, as a regular expression: "twelve pieces of silver"."""
     names = "|".join((re.escape(currency.casefold()), *sorted(knowledge().money)))
-    return rf"(?:(?:pieces?|bits?|coins?) (?:of )?)?(?:{names})\b"
+    return rf"(?:(?:pieces?|bits?|coins?) (?:of )?)?(?:{names})(?!\w)"
 
 
 def of_money(session: Session, line: str) -> set[int | None]:
@@ -133,7 +139,7 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
     haggling = bool(session.cart or says(line, knowledge().haggling))
     offer = offered(session, line, purse=haggling)
     brief = len(SENTENCE_END.split(line.strip())[-1].split()) <= BRIEF  # "would you do 125"
-    less = offer is None and asks_for_less(line)
+    less = offer is None and asks_for_less(line) and _requests(line)
     meant = less or (offer and (offer.sure or brief or haggling))
     cart = session.cart or (only_good(session, line) if meant else {})
     price = session.sale_price if session.cart else total(world, cart)
@@ -161,6 +167,11 @@ def only_good(session: Session, line: str) -> Cart:
     items = items or [item for name in session.in_view() if (item := world.find(name))]
     found = {item.item_id: 1 for item in items if item.for_sale}
     return found if len(items) == 1 and not found.keys() & ruled_out(world, line) else {}
+
+
+def _requests(line: str) -> bool:
+    """Whether a line asks for something: "what a good price!" does not."""
+    return "?" in line or (_REQUEST.search(line) is not None and not _DENIED.search(line))
 
 
 def _is_likely(offer: Offer, price: float, pieces: int) -> bool:

@@ -35,7 +35,9 @@ from haggle.trade.world import World
 
 _ONLY = re.compile(r"\b(?:just|only)\s+(?:(?:the|my|an?|one|\d+)\s+)?$", re.IGNORECASE)
 _ALONE = re.compile(
-    r"\s+(?:alone|only|(?:on|by) (?:its|their) own|by (?:itself|themselves))\b", re.IGNORECASE
+    r"\s+(?:alone|only|(?:on|by) (?:its|their) own|by (?:itself|themselves))"
+    r"(?=\W*$|\W*[.,;:!?]|\s+(?:please|then|thanks|thank|and|this|for|if|but|to)\b)",
+    re.IGNORECASE,
 )
 _AND = re.compile(
     r"(?:\W*(?:yes|yeah|yep|aye|ok|okay|right|oh)\b)*\W*and (?:the|an?|my|that|some)\b"

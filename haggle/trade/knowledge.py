@@ -59,7 +59,6 @@ class Knowledge(Record):
     """`knowledge.yaml`, which says what each list is for."""
 
     topics: dict[str, Topic]
-    general: list[str]
     deals: list[str]
     prices: list[str]
     measures: list[str]

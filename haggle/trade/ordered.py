@@ -44,9 +44,11 @@ from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
-_TAKING = re.compile(
+_TAKING = re.compile(  # "the rope as well" without a verb takes it; "he has the rope too" does not
     r"\b(?:i(?:['’]| wi)ll (?:have|take|buy)|give (?:me|us)|gimme|add|pack|wrap|order"
-    r"|(?:put|toss|throw|chuck|pop) (?:me|us|in|down)|as well|too|please|i need \w+)\b",
+    r"|(?:put|toss|throw|chuck|pop) (?:me|us|in|down)|i need \w+)\b"
+    r"|^(?!.*\b(?:show|tell|see|saw|look|has|had|is|are|was|were|got|like[sd]?|sell|do|does)\b)"
+    r".*\b(?:as well|too|please)\W*$",
     re.IGNORECASE,
 )
 _POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take it"
@@ -57,6 +59,10 @@ _POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take 
 _EXCHANGES = re.compile(
     r"\b(?:swap|switch|exchange|change) (?:it|that|this|them|those|these)"
     r" (?:for|to|into)(?: (\w+))?",
+    re.IGNORECASE,
+)
+_NOT_ASKED = re.compile(  # before a swap: "never would I", "my husband would"
+    r"\b(?:never|not|nor)\b|n['’]t\b|(?<!\bi)(?<!\byou)(?<!\bwe) (?:would|will|could|might)\s*$",
     re.IGNORECASE,
 )
 MOST_ASKED = 3  # goods without evidence that are asked about
@@ -95,10 +101,17 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     out = swapped_out(session, heard.line, before)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
-    asked = _exchanged(heard) or asked
-    if questioned := _only_asked_about(heard, asked):
+    swapped = _exchanged(heard)
+    asked = swapped or asked
+    if not swapped and (questioned := _only_asked_about(heard, asked)):
         asked = tuple(told for told in asked if told[0] not in questioned)
-        if dict(asked) == held(session):
+        if not asked and session.cart:  # a question replaces nothing
+            asked = tuple(held(session).items())
+            named = session.named(heard.line, sure=False)
+            questioned = [n for n in questioned if item_id(session.world, n) in named]
+            changed = replace(proposal, cart=asked, change=None)
+            ruling = ruling.because("not_called_off", changed, lines().safe[proposal.state])
+        if questioned and dict(asked) == held(session):
             needed = suited(session, heard.line) if tells_a_need(heard.line) else []
             names = [item.item_name for item in needed] or questioned
             return heard.shown(ruling, "asked_about", names)
@@ -126,12 +139,13 @@ def _meant(heard: Heard, asked: Lines) -> Lines:
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
         return tuple((meant.get(name, name), number) for name, number in asked)
-    items = [item for item in session.world.inventory if item.item_id not in session.cart]
-    near = session.linker.nearness(line, [f"{i.item_name}. {i.description}" for i in items])
-    if len(guessed) != 1 or max(near, default=0.0) < DESCRIBED:
+    if len(guessed) != 1:
         return asked
-    best = items[max(range(len(items)), key=lambda n: near[n])]
-    if best.item_id in ids:
+    items = session.world.inventory
+    near = session.linker.nearness(line, [f"{i.item_name}. {i.description}" for i in items])
+    others = [(n, i) for n, i in enumerate(items[: len(near)]) if i.item_id not in session.cart]
+    nearest, best = max(others, key=lambda told: near[told[0]], default=(-1, None))
+    if best is None or near[nearest] < DESCRIBED or best.item_id in ids:
         return asked
     return tuple(
         (best.item_name if i == guessed[0] else name, number)
@@ -143,13 +157,16 @@ def _exchanged(heard: Heard) -> Lines:
     """The order in which the one good that a line names takes the place of the one there is: "could
     I swap that for two of the late ones?" Empty where it does not say so."""
     session, line = heard.session, heard.line
-    named = session.named(line) - session.cart.keys()
-    if not _EXCHANGES.search(line) or len(session.cart) != 1 or len(named) != 1:
+    named = session.named(line) - session.cart.keys() - ruled_out(session.world, line)
+    spoken = _EXCHANGES.search(line)
+    if not spoken or len(session.cart) != 1 or len(named) != 1:
+        return ()
+    if _NOT_ASKED.search(line[: spoken.start()]):
         return ()
     (new,), (gone,) = named, session.cart.values()
-    counts = [m.quantity for m in session.read(line).mentions if m.candidates[0].id == new]
-    spoken = _EXCHANGES.search(line)
-    number = whole_number(spoken[1] or "") if spoken else 0
+    sure = [m for m in session.read(line).mentions if m.candidates]
+    counts = [m.quantity for m in sure if m.candidates[0].id == new]
+    number = whole_number(spoken[1] or "")
     return ((session.world.by_id[new].item_name, next(filter(None, counts), number or gone)),)
 
 
