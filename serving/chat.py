@@ -203,8 +203,9 @@ def talk(
     """Take lines from the player and answer them until one of the two ends the talk."""
     console.print(Text(about, "dim"))
     warm = getattr(agent.engine, "warm", None)
-    if warm is not None:
-        with console.status(f"{name} looks up"):
+    with console.status(Text(f"{name} looks up")):
+        agent.domain.read_ahead(episode)
+        if warm is not None:
             warm(episode.messages())
     while not episode.ended:
         try:

@@ -73,6 +73,10 @@ T = TypeVar("T", bound=Turn, covariant=True)
 class Domain(Protocol[E, A, O, T]):
     """A kind of character. Only `settle` changes an episode."""
 
+    def read_ahead(self, episode: E) -> None:
+        """Do what a first line would have to wait for."""
+        ...
+
     def messages(self, episode: E, line: str) -> tuple[Message, ...]:
         """What the model is asked."""
         ...

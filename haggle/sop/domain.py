@@ -120,6 +120,9 @@ class SopOutcome:
 class Procedural:
     """Working through a procedure (PCA): a `haggle.core.domain.Domain` of talks."""
 
+    def read_ahead(self, talk: Talk) -> None:
+        """Nothing: no line of a talk waits."""
+
     def messages(self, talk: Talk, line: str) -> tuple[Message, ...]:
         """What the model is asked."""
         return talk.messages(line)

@@ -12,7 +12,7 @@ from haggle.trade.ledger import Note
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, finish
 from haggle.trade.session import Session
-from haggle.trade.telling import Score, ended, questions
+from haggle.trade.telling import Score, ended, known_of, questions
 
 NEAR = 0.3  # nearness in meaning from which a sentence on the shop answers a question
 OF_GOODS = 0.1  # how much nearer it must be than what is known of goods
@@ -72,7 +72,7 @@ def _nearest(session: Session, line: str) -> str:
     if best < NEAR:
         return ""
     text = clauses[clause]
-    goods = [f"{i.item_name}. {t}" for i in world.inventory for t in (*i.facts, i.description)]
+    goods = [told for item in world.inventory for told in known_of(item, world.currency)]
     if best < _best(near, asked, goods)[0] + OF_GOODS:
         return ""
     return lines().about["persona"].format(text=text) if text in persona else text

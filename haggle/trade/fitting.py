@@ -33,6 +33,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
+from haggle.trade.telling import in_full, in_short
 from haggle.trade.wanted import (
     SENTENCE,
     called,
@@ -239,7 +240,7 @@ def suited(session: Session, line: str, among: Sequence[Item] = ()) -> list[Item
     needs = " ".join(part for part in SENTENCE.split(line) if tells_a_need(part))
     told = needs if needed(world, needs) else line
     scores = _by_words(world, told)
-    texts = [" ".join((f"{item.item_name}.", item.description, *item.facts)) for item in items]
+    texts = [in_full(item) for item in items]
     near = session.linker.nearness(told, texts) if needed(world, told) else []
     if told != line:  # what stands before the need may tell more: "he paints. Have you something?"
         near = list(map(max, near, session.linker.nearness(line, texts)))
@@ -257,7 +258,7 @@ def complained_of(session: Session, line: str) -> list[str]:
     """Names of the goods that help in what a line complains of: "I lie awake half the night". None
     that were spoken of lately; none where the linker cannot tell what is meant."""
     items = session.world.inventory
-    near = session.linker.nearness(line, [f"{i.item_name}. {i.description}" for i in items])
+    near = session.linker.nearness(line, [in_short(item) for item in items])
     best = max(near, default=0.0)
     found = [i.item_name for i, score in zip(items, near, strict=False) if score > best - APART]
     past = " ".join(f"{e.note} {e.answer} {e.outcome}" for e in session.exchanges[-LATELY:])

@@ -27,6 +27,7 @@ from haggle.trade.ruling import Ruling
 from haggle.trade.said import OneOfLines, lines_for
 from haggle.trade.session import Session
 from haggle.trade.speech import untrue_claims
+from haggle.trade.telling import known_of
 from haggle.trade.wanted import put_back
 from haggle.trade.wire import Proposal, StateShape, WireConstraint
 
@@ -44,6 +45,12 @@ __all__ = [
 
 class Trade:
     """Selling over a counter (ASTP, SIBP): a `haggle.core.domain.Domain` of sessions."""
+
+    def read_ahead(self, session: Session) -> None:
+        """Embed what is known of the goods, where the linker embeds: once a shop."""
+        world = session.world
+        known = (told for item in world.inventory for told in known_of(item, world.currency))
+        session.linker.nearness("", [*known])
 
     def messages(self, session: Session, line: str) -> tuple[Message, ...]:
         """What the model is asked."""

@@ -40,6 +40,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart
 from haggle.trade.lines import lines
 from haggle.trade.ruling import Heard, Lines, Ruling, bare
+from haggle.trade.telling import in_short
 from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED
 
@@ -142,7 +143,7 @@ def _meant(heard: Heard, asked: Lines) -> Lines:
     if len(guessed) != 1:
         return asked
     items = session.world.inventory
-    near = session.linker.nearness(line, [f"{i.item_name}. {i.description}" for i in items])
+    near = session.linker.nearness(line, [in_short(item) for item in items])
     others = [(n, i) for n, i in enumerate(items[: len(near)]) if i.item_id not in session.cart]
     nearest, best = max(others, key=lambda told: near[told[0]], default=(-1, None))
     if best is None or near[nearest] < DESCRIBED or best.item_id in ids:

@@ -63,6 +63,30 @@ def told(
     return next((text for text in rest if text and not heard(text)), "")
 
 
+def in_short(item: Item) -> str:
+    """What goods are, as a line is compared with it."""
+    return f"{item.item_name}. {item.description}"
+
+
+def in_full(item: Item) -> str:
+    """All that is known of goods, as a line is compared with it."""
+    return " ".join((f"{item.item_name}.", item.description, *item.facts))
+
+
+def known_of(item: Item, currency: str) -> list[str]:
+    """Every text on an item that a line may be compared with."""
+    return [in_short(item), in_full(item), *_of(item, _texts(item, currency))]
+
+
+def _texts(item: Item, currency: str) -> list[str]:
+    texts = [_sayable(t, currency) for t in (*item.facts, *SENTENCE_END.split(item.description))]
+    return list(dict.fromkeys(filter(None, texts)))
+
+
+def _of(item: Item, texts: Sequence[str]) -> list[str]:
+    return [f"{item.item_name}. {text}" for text in texts]
+
+
 def nearest(
     item: Item,
     line: str,
@@ -74,8 +98,7 @@ def nearest(
     """The one or two sentences about an item that are nearest in meaning to a line, and how near;
     "" where none is near enough, or `near` cannot tell. What speaks of a topic of the line comes
     first. What was `heard` already is told again only where nothing else comes close."""
-    texts = [_sayable(t, currency) for t in (*item.facts, *SENTENCE_END.split(item.description))]
-    texts = list(dict.fromkeys(filter(None, texts)))
+    texts = _texts(item, currency)
     asked = [part for part in questions(line) if not asks_what_it_costs(part)][:MOST]
     best, told = _nearest(item, line, texts, near, heard)
     if len(asked) == 1 and "?" in line:  # what stands before the question may lead astray
@@ -94,7 +117,7 @@ def _nearest(
     item: Item, line: str, texts: Sequence[str], near: Score, heard: Callable[[str], bool]
 ) -> tuple[float, list[str]]:
     """The nearness of the best of some sentences, and the best of them: at most three."""
-    scores = near(line, [f"{item.item_name}. {text}" for text in texts])
+    scores = near(line, _of(item, texts))
     found = sorted(zip(scores, texts, strict=False), key=lambda pair: -pair[0])
     found = [(score, text) for score, text in found if score >= NEAR]
     if not found:

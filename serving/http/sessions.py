@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, BackgroundTasks
 
 from haggle.core.config import located, parse
 from haggle.core.errors import nearest
@@ -109,12 +109,14 @@ def session_routes(server: Server) -> APIRouter:
     sessions, episodes = server.sessions, server.episodes
 
     @routes.post("/sessions", status_code=HTTPStatus.CREATED, responses=answers(400))
-    def open_session(opening: Opening) -> Visit:
+    def open_session(opening: Opening, tasks: BackgroundTasks) -> Visit:
         """Open a session with a character."""
         number, episode = sessions.open(_beginning(server, opening))
-        warm = getattr(server.agent(episode).engine, "warm", None)
+        agent = server.agent(episode)
+        warm = getattr(agent.engine, "warm", None)
         if warm is not None:
             warm(episode.messages())
+        tasks.add_task(agent.domain.read_ahead, episode)  # while the player reads
         return look(number)
 
     @routes.get("/sessions/{number}")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from haggle.grammar.json_text import to_json
-from haggle.language.embeddings import load_embedder
+from haggle.language.embeddings import MiniLM, load_embedder
 from haggle.language.english.linker import English
 from haggle.trade.bidding import offered
-from haggle.trade.merchant import Merchant
+from haggle.trade.merchant import TRADE, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
@@ -414,3 +414,15 @@ def test_a_currency_may_be_a_sign(store: World, talk: Talk) -> None:
     Merchant(ScriptedEngine([to_json({"last": session.last} | BOOTS[1])])).reply(session, BOOTS[0])
     found = offered(session, "I give you 50 €")
     assert found is not None and found.number == 50
+
+
+def test_a_shop_read_ahead_is_not_read_in_a_turn(store: World) -> None:
+    pytest.importorskip("onnxruntime")
+    embedder = MiniLM()
+    session = Session(store, method=get_method("astp-stepwise"), linker=English(embedder))
+    TRADE.read_ahead(session)
+    before = embedder._row.cache_info().misses
+    assert before > len(store.inventory) * 2
+    engine = ScriptedEngine([to_json({"last": "", "state": "CASUAL"}), *['{"say":"Hm."}'] * 3])
+    Merchant(engine).reply(session, "have you something for my cough?")
+    assert embedder._row.cache_info().misses <= before + 8  # the line and its parts
