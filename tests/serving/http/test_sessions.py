@@ -123,6 +123,7 @@ def test_every_refusal_has_the_same_form(serve):
             assert (
                 answer.status_code >= 400 and {"message", "hint"} <= answer.json()["error"].keys()
             )
+        session = client.open()  # the other may still be let go
         kind, told = client.events(client.say(session, stream=True).text)[-1]
         assert kind == "error" and "log" in told["hint"]
         assert client.get(f"/sessions/{session}").json()["state"] == ""
