@@ -45,7 +45,7 @@ def chooses(session: Session, line: str) -> bool:
 def choices(session: Session) -> list[Item]:
     """The goods that a line may choose from: those in view, or where that is one those of the last
     turns."""
-    view = [item for item in map(session.world.find, session.in_view()) if item is not None]
+    view = session.world.known(session.in_view())
     past = " ".join(f"{e.answer} {e.outcome}" for e in session.exchanges[-LATELY:])
     seen = [item for item in session.world.inventory if item.item_name in past]
     return view if len(view) > 1 or len(seen) > MOST else seen or view
@@ -58,7 +58,7 @@ def asked_about(session: Session, line: str) -> frozenset[str]:
         return named
     if "?" not in line or any(map(asks_for_a_deal, questions(line))):
         return frozenset()
-    items = [session.world.by_id[i] for i in named] or _in_view(session)
+    items = [session.world.by_id[i] for i in named] or session.world.known(session.in_view())
     near = session.linker.nearness
     return frozenset(item.item_id for item in items if nearest(item, line, near)[0] >= NEAR)
 
@@ -98,10 +98,6 @@ def _only_asks(session: Session, part: str) -> bool:
 def without_ones(line: str) -> str:
     """A line in which "the red one" is "the red", whose `one` counts nothing."""
     return _THE_ONE.sub(r"\1", line)
-
-
-def _in_view(session: Session) -> list[Item]:
-    return [item for item in map(session.world.find, session.in_view()) if item is not None]
 
 
 def one_of_those(session: Session, line: str) -> list[Item]:

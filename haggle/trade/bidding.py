@@ -164,7 +164,7 @@ def only_good(session: Session, line: str) -> Cart:
         return {}
     ids = session.named(line) or session.named(line, sure=False)
     items = [world.by_id[i] for i in ids] or one_of_those(session, line)
-    items = items or [item for name in session.in_view() if (item := world.find(name))]
+    items = items or world.known(session.in_view())
     found = {item.item_id: 1 for item in items if item.for_sale}
     return found if len(items) == 1 and not found.keys() & ruled_out(world, line) else {}
 

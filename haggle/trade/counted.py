@@ -27,10 +27,9 @@ from haggle.trade.knowledge import (
 )
 from haggle.trade.session import Session
 from haggle.trade.wanted import name_stems, ruled_out
-from haggle.trade.wire import Quantity
+from haggle.trade.wire import CartLines, Quantity
 from haggle.trade.world import Item
 
-Lines = tuple[tuple[str, Quantity], ...]
 _ARTICLE = re.compile(r"\b(?:an?|another|the|one|single)\s+(?:[\w'’-]+\s+)?$", re.IGNORECASE)
 MOST_OF_A_FEW = 3
 FEW = 2  # pieces more that need no number
@@ -53,7 +52,7 @@ _DENIED = re.compile(
 )
 
 
-def counted(session: Session, line: str, asked: Lines) -> Lines:
+def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
     out = taken_out(session, line)
@@ -86,7 +85,7 @@ def counted(session: Session, line: str, asked: Lines) -> Lines:
     return tuple(found)
 
 
-def passed_over(session: Session, line: str, asked: Lines) -> Lines:
+def passed_over(session: Session, line: str, asked: CartLines) -> CartLines:
     """New goods that a line names beyond doubt and an order leaves out, in the number that the line
     tells, or one: "two pies, one bun". None of a line that asks."""
     world, reading = session.world, session.read(line)
@@ -105,7 +104,7 @@ def passed_over(session: Session, line: str, asked: Lines) -> Lines:
     return tuple((name, number or 1) for name, number in found.items())
 
 
-def numbered(session: Session, line: str, lines: Lines) -> Lines:
+def numbered(session: Session, line: str, lines: CartLines) -> CartLines:
     """Of goods that an order leaves out those that a line names with a number of their own."""
     named = {
         mention.candidates[0].name
@@ -152,7 +151,7 @@ def _told(session: Session) -> set[int | None]:
     return {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
 
 
-def _same(session: Session, asked: Lines) -> bool:
+def _same(session: Session, asked: CartLines) -> bool:
     """Whether an order is what is in the cart already."""
     items = [(session.world.recognise(name), number) for name, number in asked]
     return {item.item_id: number for item, number in items if item} == session.cart
@@ -223,7 +222,7 @@ def _is_a_pair(line: str, item: Item) -> bool:
     return paired and _PAIR.search(line) is not None and not numbers_in_line(line) - {1}
 
 
-def _in_place(session: Session, line: str, item: Item, asked: Lines) -> bool:
+def _in_place(session: Session, line: str, item: Item, asked: CartLines) -> bool:
     """Whether a good comes in the place of its like, in a number that is not said."""
     gone = _gone(session, line, asked)
     like = any(
@@ -232,7 +231,7 @@ def _in_place(session: Session, line: str, item: Item, asked: Lines) -> bool:
     return like and item.item_id not in session.cart and not _is_one(session, line, item)
 
 
-def _gone(session: Session, line: str, asked: Lines) -> set[str]:
+def _gone(session: Session, line: str, asked: CartLines) -> set[str]:
     items = [item for name, _ in asked if (item := session.world.recognise(name))]
     return set(session.cart) - ({item.item_id for item in items} - ruled_out(session.world, line))
 
@@ -244,7 +243,7 @@ def _is_one(session: Session, line: str, item: Item) -> bool:
     return any(m.quantity or _ARTICLE.search(reading.line[: m.start]) for m in mentions)
 
 
-def _swapped(session: Session, line: str, asked: Lines) -> int:
+def _swapped(session: Session, line: str, asked: CartLines) -> int:
     """The number of the one good that another one takes the place of; 0 where none does."""
     gone = _gone(session, line, asked)
     ids = {item.item_id for name, _ in asked if (item := session.world.recognise(name))}

@@ -20,7 +20,7 @@ from haggle.language.english.cues import CUES
 from haggle.language.english.numbers import UNITS
 from haggle.trade.checks import numbers_in
 from haggle.trade.formula import Formula
-from haggle.trade.wire import UNLISTED, Proposal, Quantity, Step
+from haggle.trade.wire import UNLISTED, CartLines, Proposal, Quantity, Step
 from haggle.trade.world import World, normalise
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _UNIT = re.compile(
 )
 
 
-def whole(before: Mapping[str, int], proposal: Proposal) -> tuple[tuple[str, Quantity], ...]:
+def whole(before: Mapping[str, int], proposal: Proposal) -> CartLines:
     """The whole cart that a proposal asks for, given the names and numbers of the one before."""
     if proposal.change is None:
         return proposal.cart or ()
@@ -69,7 +69,7 @@ def _stepped(held: int, step: Step) -> Quantity:
     return max(0, held + (by if step[0] == "+" else -by))
 
 
-def carried_out(session: Session, proposal: Proposal) -> tuple[tuple[str, Quantity], ...]:
+def carried_out(session: Session, proposal: Proposal) -> CartLines:
     """The whole cart that a proposal asks for, given the session's; names as the shop has them."""
     if proposal.change is None:
         return proposal.cart or ()

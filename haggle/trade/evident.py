@@ -30,7 +30,7 @@ from haggle.trade.ledger import Cart
 from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
 from haggle.trade.wanted import name_stems, ruled_out, said_stems
-from haggle.trade.wire import UNLISTED, Quantity
+from haggle.trade.wire import UNLISTED, CartLines
 from haggle.trade.world import World
 
 _ONLY = re.compile(r"\b(?:just|only)\s+(?:(?:the|my|an?|one|\d+)\s+)?$", re.IGNORECASE)
@@ -51,7 +51,6 @@ _INSTEAD = re.compile(r"\binstead\b(?! o[f'’])", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
 
 BRIEF = 6  # words of a sentence that swaps goods for their like
-Lines = tuple[tuple[str, Quantity], ...]
 
 
 def evident_goods(session: Session, line: str) -> frozenset[str]:
@@ -60,7 +59,7 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
     world = session.world
     found = session.named(line, sure=False) | session.cart.keys()
     if refers(line):
-        found |= {i.item_id for i in map(world.find, session.shown) if i is not None}
+        found |= {item.item_id for item in world.known(session.shown)}
         found |= told_of(session)
     if orders(line) and "?" not in line:
         found |= {item.item_id for item in fits(world, line)}
@@ -110,7 +109,7 @@ def restored(session: Session, line: str) -> Cart:
     return {}
 
 
-def evident_lines(session: Session, line: str, asked: Lines) -> Lines:
+def evident_lines(session: Session, line: str, asked: CartLines) -> CartLines:
     """The lines of an order that may stand: evident goods, and less of what is in the cart. Goods
     that are ruled out stay where all others change: "double everything but the white"."""
     world, cart, evident = session.world, session.cart, evident_goods(session, line)
@@ -129,7 +128,7 @@ def _is_less(cart: Cart, item: str, number: int, *, as_many: bool) -> bool:
     return 0 < number < held or (as_many and number == held)
 
 
-def lost_goods(session: Session, line: str, asked: Lines) -> list[str]:
+def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
     """Ids of goods that an order leaves out though the line has no words for that."""
     kept = {item_id(session.world, name) for name, _ in asked}
     gone = [i for i in session.cart if i not in kept]
@@ -178,7 +177,7 @@ def _in_clauses(session: Session, line: str, says: Callable[[str], bool]) -> fro
     return frozenset(found)
 
 
-def swapped_out(session: Session, line: str, asked: Lines) -> frozenset[str]:
+def swapped_out(session: Session, line: str, asked: CartLines) -> frozenset[str]:
     """Ids of goods in the cart whose like takes their place in as many pieces or more: "two storm
     lanterns instead"."""
     part = next((p for p in SENTENCE_END.split(line) if _INSTEAD.search(p)), "")
@@ -196,7 +195,7 @@ def swapped_out(session: Session, line: str, asked: Lines) -> frozenset[str]:
     )  # fmt: skip
 
 
-def is_swap(session: Session, line: str, lost: list[str], asked: Lines) -> bool:
+def is_swap(session: Session, line: str, lost: list[str], asked: CartLines) -> bool:
     """Whether goods of an order take the place of their like: "blue, then"."""
     world = session.world
     own = said_stems(clean_utterance(line))

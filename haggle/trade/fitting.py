@@ -80,7 +80,7 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     model would show others."""
     if not resolved.shown:
         return resolved
-    shown = _known(session.world, resolved.shown)
+    shown = session.world.known(resolved.shown)
     items = _asked_for(session, line, shown) if "?" in line else []
     items = items or _described(session, line, shown)
     names = tuple(item.item_name for item in items)
@@ -123,7 +123,7 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
         return priced
     if chooses(session, line):
         return suited(session, line, choices(session))[:1]
-    view = _known(world, session.in_view())
+    view = world.known(session.in_view())
     others = not ids <= {item.item_id for item in view}
     if view and others and "?" in line and _PRONOUN.search(line.casefold()):
         meant = about_alone(view, line, near)[:MOST]
@@ -142,7 +142,7 @@ def _is_of_those(session: Session, line: str, shown: Set[str]) -> bool:
     """Whether a line asks about goods in cart or view, not for any others."""
     if tells_a_need(line) and not _PRONOUN.search(line.casefold()):
         return False
-    view = {item.item_id for item in _known(session.world, session.in_view())}
+    view = {item.item_id for item in session.world.known(session.in_view())}
     of_those = ("?" in line or refers(line)) and shown <= view | session.cart.keys()
     return of_those or bool(session.shown and asks_about_goods(line, session.read(line)))
 
@@ -178,7 +178,7 @@ def of_kind(session: Session, line: str) -> list[Item]:
         return [i for i in world.inventory if not seen & {i.item_id, i.item_name}]
     if _OTHER.search(said):
         held = (world.by_id[i].item_name for i in session.cart)
-        view = _known(world, (*session.in_view(), *session.shown, *held))
+        view = world.known((*session.in_view(), *session.shown, *held))
         kinds = frozenset().union(*(name_stems(item.item_name) for item in view))
         named = said_stems(said) & kinds
         return [
@@ -189,10 +189,6 @@ def of_kind(session: Session, line: str) -> list[Item]:
     return []
 
 
-def _known(world: World, names: Sequence[str]) -> list[Item]:
-    return [item for item in map(world.find, names) if item is not None]
-
-
 def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     """The outcome with goods on offer for a need that a line tells beside its order: "two ropes.
     And have you something for my knees?"""
@@ -201,7 +197,7 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
         return resolved
     if state.payload == "show":
         return resolved  # those that fit are shown
-    seen = {*resolved.cart, *(item.item_id for item in _known(session.world, resolved.shown))}
+    seen = {*resolved.cart, *(item.item_id for item in session.world.known(resolved.shown))}
     items = fitting_needs(session, line, seen)
     if not items:
         return resolved

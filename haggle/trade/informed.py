@@ -191,8 +191,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     out = ruled_out(world, line) | (put_back(world, line) & session.cart.keys())
     asked = frozenset().union(*map(session.named, questions(line))) if "?" in line else frozenset()
     named = [world.by_id[i] for i in sorted((asked or session.named(line)) - out)]
-    answer = [item for item in map(world.find, shown) if item and item.item_id not in out]
-    view = [item for item in map(world.find, session.in_view()) if item and item.item_id not in out]
+    answer = [item for item in world.known(shown) if item.item_id not in out]
+    view = [item for item in world.known(session.in_view()) if item.item_id not in out]
     if not compares(line) and (one := one_of_those(session, line)):
         return one
     chosen = answer if of_kind(session, line) else []

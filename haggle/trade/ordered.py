@@ -39,10 +39,10 @@ from haggle.trade.knowledge import (
 )
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart
 from haggle.trade.lines import lines
-from haggle.trade.ruling import Heard, Lines, Ruling, bare
+from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.telling import in_short
 from haggle.trade.wanted import put_back, ruled_out
-from haggle.trade.wire import UNLISTED
+from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
 _TAKING = re.compile(  # "the rope as well" without a verb takes it; "he has the rope too" does not
@@ -127,7 +127,7 @@ def _is_nothing(name: str) -> bool:
     return name.startswith(UNLISTED) and words <= knowledge().no_goods | knowledge().dull
 
 
-def _meant(heard: Heard, asked: Lines) -> Lines:
+def _meant(heard: Heard, asked: CartLines) -> CartLines:
     """An order in which the one new good that the line gives no evidence of is the one that it
     describes, where the linker can tell: "two of those little bags for her pillow"."""
     session, line = heard.session, heard.line
@@ -154,7 +154,7 @@ def _meant(heard: Heard, asked: Lines) -> Lines:
     )
 
 
-def _exchanged(heard: Heard) -> Lines:
+def _exchanged(heard: Heard) -> CartLines:
     """The order in which the one good that a line names takes the place of the one there is: "could
     I swap that for two of the late ones?" Empty where it does not say so."""
     session, line = heard.session, heard.line
@@ -171,7 +171,7 @@ def _exchanged(heard: Heard) -> Lines:
     return ((session.world.by_id[new].item_name, next(filter(None, counts), number or gone)),)
 
 
-def _lost(heard: Heard, consent: Consent, asked: Lines, out: frozenset[str]) -> list[str]:
+def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str]) -> list[str]:
     """Ids of goods that leave the cart though the line has no words for that; `out` may leave."""
     session, line = heard.session, heard.line
     kept = evident_lines(session, line, asked)
@@ -186,7 +186,7 @@ def _lost(heard: Heard, consent: Consent, asked: Lines, out: frozenset[str]) -> 
     return [i for i in lost if i in staying]
 
 
-def _evident(heard: Heard, ruling: Ruling, asked: Lines, lost: list[str]) -> Ruling:
+def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) -> Ruling:
     """An order with what it loses put back, and without goods that the line gives no evidence of,
     which are asked about; so are goods that the line names and the order leaves out."""
     session, line, proposal = heard.session, heard.line, ruling.proposal
@@ -213,7 +213,7 @@ def _evident(heard: Heard, ruling: Ruling, asked: Lines, lost: list[str]) -> Rul
     return ruling.because(reason, changed, lines().safe[proposal.state])
 
 
-def _only_asked_about(heard: Heard, asked: Lines) -> list[str]:
+def _only_asked_about(heard: Heard, asked: CartLines) -> list[str]:
     """Names of goods that are new in an order, where the line only asks about them."""
     session, line = heard.session, heard.line
     told = session.exchanges[-1].outcome if session.exchanges else ""
@@ -225,7 +225,7 @@ def _only_asked_about(heard: Heard, asked: Lines) -> list[str]:
     return [name for name, _ in asked if item_id(session.world, name) in ids]
 
 
-def _unsaid(heard: Heard, whole: Lines, kept: Lines) -> Cart:
+def _unsaid(heard: Heard, whole: CartLines, kept: CartLines) -> Cart:
     """New goods of an order to ask about: those the line gives no evidence of, and those it names
     that the model left out. None that it rules out, and none of a line that orders nothing. None at
     all where there are more than MOST_ASKED."""
@@ -240,7 +240,7 @@ def _unsaid(heard: Heard, whole: Lines, kept: Lines) -> Cart:
 
 
 def _asked_goods(
-    heard: Heard, ruling: Ruling, reason: str, whole: Lines, cart: Lines, unsaid: Cart
+    heard: Heard, ruling: Ruling, reason: str, whole: CartLines, cart: CartLines, unsaid: Cart
 ) -> Ruling:
     """An order without its unsaid goods, and the question whether these are meant."""
     session, proposal = heard.session, ruling.proposal
@@ -279,7 +279,7 @@ def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
     talks = state.payload == "show" or state.transparent
     if not talks or "?" not in line or offer is None or ruling.reasons or session.pending:
         return ruling
-    cart: Lines = tuple(held(session).items())
+    cart: CartLines = tuple(held(session).items())
     ordering = [
         p for p in told_parts(line) if _TAKING.search(p) and not (removes(p) or declines(p))
     ]
@@ -291,10 +291,10 @@ def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
     return ruling.because("ordered", order, lines().safe[offer])
 
 
-def _pointed_at(heard: Heard, part: str) -> Lines:
+def _pointed_at(heard: Heard, part: str) -> CartLines:
     """The only good just shown, in the number that is said: "I'll have one too"."""
     session = heard.session
-    shown = [item for item in map(session.world.find, session.shown) if item is not None]
+    shown = session.world.known(session.shown)
     pointed = _POINTED.search(part.casefold())
     if pointed is None or len(shown) != 1 or session.named(part, sure=False):
         return ()

@@ -223,8 +223,7 @@ def _line(item: Item, quantity: int) -> ItemLine:
 
 
 def _sellable(world: World, names: Sequence[str]) -> tuple[Item, ...]:
-    found = [world.find(name) for name in names]
-    unique = {item.item_id: item for item in found if item is not None and item.for_sale}
+    unique = {item.item_id: item for item in world.known(names) if item.for_sale}
     return tuple(unique.values())[:MAX_SHOWN]
 
 

@@ -12,9 +12,7 @@ from haggle.trade.lines import lines
 from haggle.trade.procedure import Payload
 from haggle.trade.review import said, terms_of
 from haggle.trade.session import Session
-from haggle.trade.wire import Proposal, Quantity
-
-Lines = tuple[tuple[str, Quantity], ...]
+from haggle.trade.wire import CartLines, Proposal
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,6 @@ class Heard:
         return ruling.because("called_off", cleared, said(self.session, "called_off"))
 
 
-def bare(proposal: Proposal, state: str, cart: Lines | None = None) -> Proposal:
+def bare(proposal: Proposal, state: str, cart: CartLines | None = None) -> Proposal:
     """The proposal with another state, that carries nothing but perhaps an empty cart."""
     return replace(proposal, state=state, cart=cart, change=None, show=None, bid=None)

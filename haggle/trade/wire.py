@@ -35,6 +35,7 @@ from haggle.trade.procedure import Payload, Procedure
 WireName = Literal["compact", "stepwise", "full"]
 Share = Literal["all", "half"]
 Quantity = int | Share
+CartLines = tuple[tuple[str, Quantity], ...]  # of an order: names and how many
 Step = int | str  # what becomes of a line: a number, "+3", "-3", "+2*3", "x2", "all", "half"
 Bid = int | str | None
 UNLISTED = "?"
@@ -114,7 +115,7 @@ class Proposal:
     last: str
     state: str
     say: str
-    cart: tuple[tuple[str, Quantity], ...] | None = None
+    cart: CartLines | None = None
     change: tuple[tuple[str, Step], ...] | None = None
     show: tuple[str, ...] | None = None
     bid: Bid = None

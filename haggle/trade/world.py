@@ -178,6 +178,10 @@ class World(Record):
         """The item of that name, ignoring case, spaces and punctuation; None when unknown."""
         return self._by_name.get(normalise(name))
 
+    def known(self, names: Iterable[str]) -> list[Item]:
+        """The items of those names, in their order; unknown names are left out."""
+        return [item for item in map(self.find, names) if item is not None]
+
     def recognise(self, name: str) -> Item | None:
         """The one item a partial name can mean: all its words are in that item's name only.
 

@@ -53,29 +53,37 @@ class TurnUnderWay:
         self._task.add_done_callback(server.under_way.discard)
 
     async def _run(self) -> None:
+        end: Any = None  # what is told last
         try:
             await self._ticket.turn()
-            await self._loop.run_in_executor(self._server.threads, self._make)
+            end = await self._loop.run_in_executor(self._server.threads, self._make)
         except Refused as error:
-            self._events.put_nowait(error)
+            end = error
         finally:
-            self._ticket.leave()
+            self._ticket.leave()  # before the end is told: who has heard it may say the next line
+            if end is not None:
+                self._events.put_nowait(end)
             self._events.put_nowait(None)
 
-    def _make(self) -> None:
-        """Make the turn, in a thread."""
+    def _make(self) -> Any:
+        """Make the turn, in a thread; the Answer, or what broke it off, is told by who waits."""
         metrics = self._server.metrics
+        end: Any = None
         try:
             with turn_errors(), closing(self._work(self._left.is_set)) as made:  # type: ignore[type-var]
                 for event in made:
                     if self._left.is_set():
                         break
-                    self._tell(event)
+                    if isinstance(event, Answer):
+                        end = event
+                    else:
+                        self._tell(event)
         except Refused as error:
             metrics.failed(error.code)
-            self._tell(error)
+            end = error
         if self._left.is_set():
             metrics.left()
+        return end
 
     def _tell(self, event: Any) -> None:
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)

@@ -123,10 +123,30 @@ def test_every_refusal_has_the_same_form(serve):
             assert (
                 answer.status_code >= 400 and {"message", "hint"} <= answer.json()["error"].keys()
             )
-        session = client.open()  # the other may still be let go
         kind, told = client.events(client.say(session, stream=True).text)[-1]
         assert kind == "error" and "log" in told["hint"]
         assert client.get(f"/sessions/{session}").json()["state"] == ""
+
+
+def test_who_has_heard_the_end_of_a_turn_may_say_the_next_line(serve):
+    class Broken(ScriptedEngine):
+        def stream(self, request: Any) -> Any:
+            raise RuntimeError("out of memory")
+            yield
+
+    with serve(ScriptedEngine([TALK] * 60)) as client:
+        session = client.open()
+        for _ in range(30):
+            with client.stream(
+                "POST", f"/sessions/{session}/turns", json={"text": "well?", "stream": True}
+            ) as answer:
+                assert answer.status_code == 200
+                for line in answer.iter_lines():
+                    if line == "event: done":
+                        break
+    with serve(Broken([])) as client:
+        session = client.open()
+        assert {client.say(session).status_code for _ in range(30)} == {500}
 
 
 def test_a_player_who_leaves_amid_a_line_leaves_no_session_waiting(serve, endless):
