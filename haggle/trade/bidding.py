@@ -32,12 +32,6 @@ BRIEF = 5  # words of a sentence that is a bid though it does not speak of money
 LIKELY = 0.4  # of the price: less is no bid that is meant
 
 _LET_FOR = re.compile(r"\b(?:do|let|have|give|sell|part) (?:\S+ ){1,3}for\s*$")
-_REQUEST = re.compile(
-    r"\b(?:give|make|do|knock|come down|lower|get|let|allow|offer|hop(?:e|ing)|looking for|want"
-    r"|need|fancy|like|take|throw|sharpen|chance|if|come on|how about|what about|please)\b",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(r"\b(?:never|not|no need)\b|n['’]t\b", re.IGNORECASE)
 _EACH = r"(?:each|apiece|a piece|a pop|per piece|per)\b"
 
 
@@ -171,7 +165,8 @@ def only_good(session: Session, line: str) -> Cart:
 
 def _requests(line: str) -> bool:
     """Whether a line asks for something: "what a good price!" does not."""
-    return "?" in line or (_REQUEST.search(line) is not None and not _DENIED.search(line))
+    cues = knowledge()
+    return "?" in line or bool(says(line, cues.requesting) and not says(line, cues.denying))
 
 
 def _is_likely(offer: Offer, price: float, pieces: int) -> bool:

@@ -64,6 +64,8 @@ class Knowledge(Record):
     measures: list[str]
     totals: list[str]
     discounting: list[str]
+    requesting: list[str]
+    denying: list[str]
     asking: list[str]
     declining: list[str]
     tricking: list[str]
