@@ -17,7 +17,7 @@ from haggle.trade.knowledge import (
     refers_back,
     tells_a_need,
 )
-from haggle.trade.ledger import Note, speak_prices
+from haggle.trade.ledger import Note, speak_prices, total
 from haggle.trade.lines import lines
 from haggle.trade.procedure import State
 from haggle.trade.resolve import Resolved, finish, worded
@@ -179,7 +179,9 @@ def price_notes(session: Session, line: str, resolved: Resolved) -> list[Note]:
     ids = frozenset().union(*map(session.named, asked)) - ruled_out(world, line)
     if asked and not ids and not resolved.cart:
         ids = frozenset(only_good(session, line))
-    priced = {i for i, number in resolved.cart.items() if number == 1 and state.priced}
+    dealt = resolved.sale_price != total(world, resolved.cart)  # the list's prices hold no more
+    alone = {i for i, number in resolved.cart.items() if number == 1 or dealt}
+    priced = alone if state.priced else set()
     items = [world.by_id[i] for i in sorted(ids - priced) if world.by_id[i].for_sale]
     return [Note("told", f"{speak_prices(world, items[:MOST])}.")] if items else []
 

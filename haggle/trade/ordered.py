@@ -31,13 +31,14 @@ from haggle.trade.knowledge import (
     goes_back,
     knowledge,
     orders,
+    puts_back,
     removes,
     takes_all,
     tells_a_need,
     whole_number,
     without_echoes,
 )
-from haggle.trade.ledger import Cart, resolve_cart, speak_cart
+from haggle.trade.ledger import Cart, resolve_cart, speak_cart, total
 from haggle.trade.lines import lines
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.telling import in_short
@@ -176,7 +177,9 @@ def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str])
     session, line = heard.session, heard.line
     kept = evident_lines(session, line, asked)
     lost = [i for i in lost_goods(session, line, kept) if i not in out]
-    words = consent.replaces() or consent.calls_off()
+    told = session.named(line, sure=False) & session.cart.keys()
+    words = consent.calls_off() or (not told and (puts_back(line) or declines(line)))
+    words = words or (consent.replaces() and bool(kept))  # "read it back" puts nothing back
     single = put_back(session.world, line) & session.cart.keys()
     if single and not takes_all(line):
         return [i for i in lost if i not in single]
@@ -323,13 +326,18 @@ def taken_back(heard: Heard, ruling: Ruling) -> Ruling:
 
 
 def summed_up(heard: Heard, ruling: Ruling) -> Ruling:
-    """What the order comes to is said where a line asks for it and the model shows goods."""
+    """What the order comes to is said where a line asks for it and the model shows goods; also
+    where it asks the price of goods that was bargained down, and is the list's no more."""
     session, line, proposal = heard.session, heard.line, ruling.proposal
     state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
     talks = state.payload == "show" or state.transparent
-    if not (talks and offer and session.cart and asks_for_the_sum(line)) or ruling.reasons:
+    if not (talks and offer and session.cart) or ruling.reasons:
         return ruling
-    if session.named(line, sure=False) - session.cart.keys():
+    named = session.named(line, sure=False)
+    view = {item.item_id for item in session.world.known(session.in_view())}
+    bargained = session.sale_price != total(session.world, session.cart)
+    own = bargained and asks_what_it_costs(line) and (named or view) <= session.cart.keys()
+    if named - session.cart.keys() or not (own or asks_for_the_sum(line)):
         return ruling
     again = replace(bare(proposal, offer), cart=tuple(held(session).items()))
     return ruling.because("asked_sum", again, lines().safe[offer])

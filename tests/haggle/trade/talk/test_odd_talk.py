@@ -99,3 +99,27 @@ def test_a_shop_read_ahead_is_not_read_in_a_turn(store: World) -> None:
     engine = ScriptedEngine([to_json({"last": "", "state": "CASUAL"}), *['{"say":"Hm."}'] * 3])
     Merchant(engine).reply(session, "have you something for my cough?")
     assert embedder._row.cache_info().misses <= before + 8  # the line and its parts
+
+
+@pytest.mark.parametrize(
+    "line", ["read it back", "my back hurts", "not sure", "what was it again?"]
+)
+def test_an_order_is_not_emptied_by_a_stray_word(talk: Talk, line) -> None:
+    assert talk(BOOTS, (line, change(Sea_Boots=0))).cart == {"sea_boots": 1}
+
+
+@pytest.mark.parametrize("line", ["take it out again", "no, drop it", "I'll leave it, thanks"])
+def test_words_for_it_empty_an_order(talk: Talk, line) -> None:
+    assert talk(BOOTS, (line, change(Sea_Boots=0))).cart == {}
+
+
+@pytest.mark.parametrize("line", ["and how much are the boots now?", "what is the price of them?"])
+def test_a_price_bargained_down_is_the_price_that_is_told(talk: Talk, line) -> None:
+    bid = ("fifty for them?", {"state": "NEGOTIATE", "bid": 50})
+    turn = talk(BOOTS, bid, (line, show("Sea Boots")))
+    assert "60" not in turn.says and "56 pence" in turn.says
+    both = ("two pairs of sea boots", order(Sea_Boots=2))
+    turn = talk(
+        both, ("110 for both?", {"state": "NEGOTIATE", "bid": 110}), (line, show("Sea Boots"))
+    )
+    assert "60" not in turn.says
