@@ -27,8 +27,6 @@ _PLACE = re.compile(
     r"|what(?:'s| is| do you call) this (?:shop|store|place|stall)|where am i|is this the)\b",
     re.IGNORECASE,
 )
-
-
 _CLAUSE = re.compile(r",\s+(?:and\s+)?|\s+(?:who|which|and|because|but)\s+")
 
 
