@@ -56,7 +56,10 @@ def open_shop(
     if isinstance(engine, str):
         method, doubt = method_of(engine), ask_below_of(engine)
     session = Session(world, method=get_method(method), linker=linker)
-    return Shop(session, Merchant(loaded, level, ask_below=doubt), owns=isinstance(engine, str))
+    merchant = Merchant(loaded, level, ask_below=doubt)
+    merchant.domain.read_ahead(session)
+    merchant.warm(session)
+    return Shop(session, merchant, owns=isinstance(engine, str))
 
 
 def _load(engine: str) -> Engine:

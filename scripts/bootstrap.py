@@ -25,11 +25,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 DEMO_EXTRAS = ("data", "embeddings", "eval", "llamacpp", "serve", "train")
-ALL_EXTRAS = ("api", "dev", "http", "postgres", *DEMO_EXTRAS)
+ALL_EXTRAS = ("api", "dev", "http", "postgres", "sentences", *DEMO_EXTRAS)
 LOCK = Path("requirements/lock.txt")
 BASE_MODEL = Path("requirements/base-model.txt")
-EMBEDDINGS = Path("requirements/embeddings.txt")
-FINGERPRINTED = (Path("pyproject.toml"), LOCK, BASE_MODEL, EMBEDDINGS)
+FINGERPRINTED = (Path("pyproject.toml"), LOCK, BASE_MODEL)
 STAMP = "haggle-stamp.json"
 UNFINISHED = "haggle-unfinished"
 PIP_LOG = "haggle-pip.log"
@@ -299,8 +298,6 @@ def _install(root: Path, extras: list[str]) -> None:
     target = f"{root}[{','.join(extras)}]"
     pip(root, "install", *lock, "--no-build-isolation", "-e", target)
     pip(root, "install", "--no-deps", "-r", str(root / BASE_MODEL))
-    if "embeddings" in extras:
-        pip(root, "install", "--no-deps", "-r", str(root / EMBEDDINGS))
 
 
 def _install_torch(root: Path, lock: list[str], version: str) -> None:
@@ -331,8 +328,6 @@ def _offline_message(root: Path, extras: list[str]) -> str:
     for extra in extras:
         wanted += project["optional-dependencies"][extra]
     wanted += locked_versions(root / BASE_MODEL)
-    if "embeddings" in extras:
-        wanted += locked_versions(root / EMBEDDINGS)
     names = {normalise(re.split(r"[^\w.-]", line.strip())[0]) for line in wanted}
     missing = sorted(names - installed_versions(root).keys())
     what = ", ".join(missing) or "newer versions of what is installed, as in requirements/lock.txt"

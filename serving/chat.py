@@ -202,11 +202,9 @@ def talk(
 ) -> None:
     """Take lines from the player and answer them until one of the two ends the talk."""
     console.print(Text(about, "dim"))
-    warm = getattr(agent.engine, "warm", None)
     with console.status(Text(f"{name} looks up")):
         agent.domain.read_ahead(episode)
-        if warm is not None:
-            warm(episode.messages())
+        agent.warm(episode)
     while not episode.ended:
         try:
             text = console.input("\n[bold cyan]you[/] > ")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal
+from typing import Any, Generic, Literal
 
 from haggle.core.codec import ActionSpec
 from haggle.core.domain import A, Domain, E, Guard, Level, O, Ruling, T
@@ -63,6 +63,12 @@ class Agent(Generic[E, A, O, T]):
     temperature: float = 0.0
     ask_below: float = 0.0
     speech: Speech = "lines"
+
+    def warm(self, episode: Any) -> None:
+        """Have the engine read what stands before an episode's first line, where it can."""
+        warm = getattr(self.engine, "warm", None)
+        if warm is not None:
+            warm(episode.messages())
 
     def reply(self, episode: E, line: str, *, seed: int = 0) -> T:
         """Answer one line and move the episode on."""

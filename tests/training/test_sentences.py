@@ -1,0 +1,116 @@
+"""The sentence model learns from questions, goes on where it was stopped, and is written as serving
+reads it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from haggle.core.errors import HaggleError
+from haggle.language.embeddings import SHIPPED, MiniLM
+from training import sentences
+from training.sentences import (
+    STATE,
+    Encoder,
+    Recipe,
+    Shop,
+    batches,
+    measured,
+    read_shops,
+    train,
+    unpacked_base,
+)
+
+SENTENCES = ["Zib. It glows.", "Zib. Ores of Mun.", "Wob. It sings.", "Wob. It is made of tin."]
+ASKED = [
+    {"line": "flurk?", "good": 0, "sentence": 0, "need": False},
+    {"line": "gremble?", "good": 0, "sentence": 1, "need": False},
+    {"line": "snark?", "good": 1, "sentence": 2, "need": False},
+    {"line": "the blurp I lack", "good": 1, "sentence": None, "need": True},
+    {"line": "nobody knows", "good": 1, "sentence": None, "need": False},
+]
+TINY = Shop(
+    "tiny", ["Zib. ", "Wob. "], ["Zib. Glow.", "Wob. Song."], SENTENCES, [0, 0, 1, 1], ASKED
+)
+QUICK = Recipe(epochs=16, batch=4, save_every=4, warmup=2, learning_rate=1e-4)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        return unpacked_base(tmp_path_factory.mktemp("sentences") / "base")
+    except HaggleError as error:
+        pytest.skip(str(error))
+
+
+def test_it_learns_what_answers(base: Path, tmp_path: Path) -> None:
+    before = measured(Encoder(base), [TINY])
+    encoder = train([TINY], base, tmp_path / "run", QUICK)
+    after = measured(encoder, [TINY])
+    assert sum(right for right, _ in after.values()) > sum(right for right, _ in before.values())
+    assert after["sentence of a good"][1] == 3 and after["need"][1] == 1
+
+
+def test_a_stopped_run_goes_on_and_another_one_is_refused(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[int] = []
+    real = sentences.loss_of
+
+    def stopping(*given: object) -> object:
+        done.append(1)
+        if len(done) == 6:
+            raise KeyboardInterrupt
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sentences, "loss_of", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        train([TINY], base, tmp_path, QUICK)
+    assert torch.load(tmp_path / STATE, weights_only=True)["step"] == 4
+    train([TINY], base, tmp_path, QUICK)
+    assert len(done) == 6 + 16 - 4
+    with pytest.raises(HaggleError, match="a run with other settings or data"):
+        train([TINY], base, tmp_path, dataclasses.replace(QUICK, seed=1))
+
+
+def test_every_line_with_an_answer_comes_once_an_epoch() -> None:
+    made = batches([TINY, dataclasses.replace(TINY, shop="other")], Recipe(batch=3), 0)
+    assert sorted(len(asked) for _, asked in made) == [1, 1, 3, 3]
+    lines = [(shop.shop, row["line"]) for shop, asked in made for row in asked]
+    assert len(set(lines)) == len(lines) == 8
+
+
+def test_what_is_exported_says_what_the_model_says(base: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="the extra `sentences` is not installed")
+    from training.sentences_onnx import export
+
+    encoder = Encoder(base)
+    encoder.model.save_pretrained(tmp_path)
+    encoder.tokenizer.save_pretrained(tmp_path)
+    folder = export(tmp_path)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in SHIPPED.iterdir()} - {
+        "README.md"
+    }
+    text = ["How heavy is the big one?"]
+    with torch.no_grad():
+        full = encoder(text).numpy()
+    assert float((MiniLM(folder).embed(text) * full).sum()) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no shops in it"),
+        ("{\n", "not JSON"),
+        (json.dumps({"shop": "a"}), "no shop: "),
+    ],
+)
+def test_a_data_set_that_is_none_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(HaggleError, match=complaint):
+        read_shops(path)
