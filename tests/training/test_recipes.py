@@ -40,6 +40,7 @@ MEASURED = {
     "stepwise",
     "stepwise_longer",
     "talk",
+    "voices",
     "stepwise_more",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers
