@@ -1,4 +1,4 @@
-"""Answers to reviews by twelve writers who knew no rules, and one who knew them: no line that does not agree closes a sale.
+"""Answers to reviews by twelve writers who knew no rules, and two who knew them: no line that does not agree closes a sale.
 
 Each file of `reviews/` has carts (`# 2 lanterns, 1 rope = 410 gold | Haman`) and lines said to them:
 `Y` agrees to exactly the terms, `N` does not. `pytest -rP` on this file prints how many close.
