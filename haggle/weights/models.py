@@ -126,7 +126,7 @@ def locate_base(
 
     name = _short_name(name_or_path)
     known = KNOWN.get(name, Known(name_or_path, ""))
-    packed = _package_gguf(known.package)
+    packed = package_file(known.package, ".gguf") if known.package else None
     stored = haggle_home() / "models" / _file_name(name)
     if stored.is_dir():
         check_model_dir(stored)
@@ -262,16 +262,14 @@ def _hub_answers(hub_id: str) -> bool:
     return bool(answer and answer[0])
 
 
-def _package_gguf(package: str | None) -> Path | None:
-    """The GGUF among an installed package's files; the package itself is never imported."""
-    if package is None:
-        return None
+def package_file(package: str, suffix: str) -> Path | None:
+    """The file with a suffix that an installed package carries; the package is never imported."""
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
         return None
     for file in files:
-        if file.suffix == ".gguf":
+        if file.suffix == suffix:
             path = Path(str(file.locate()))
             return path if path.is_file() else None
     return None

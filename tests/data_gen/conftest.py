@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import threading
 import time
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from data_gen.config import DataConfig
 from data_gen.corpus_io import corpus_rows
 from data_gen.generate import generate, make_dialogue, to_row
 from data_gen.teachers.config import TeacherConfig
+from haggle.core.config import ROOT
 from haggle.core.storage import write_jsonl
 
 SIX = 6
@@ -114,7 +117,28 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def words(text: str) -> list[str]:
+    """The words of a text, lower case."""
+    return re.findall(r"[\w']+", text.casefold().replace("’", "'"))
+
+
 def grams(text: str) -> set[tuple[str, ...]]:
     """All runs of six words."""
-    said = re.findall(r"[\w']+", text.casefold().replace("’", "'"))
+    said = words(text)
     return {tuple(said[i : i + SIX]) for i in range(len(said) - SIX + 1)}
+
+
+@pytest.fixture(scope="session")
+def benchmark_grams() -> dict[tuple[str, ...], str]:
+    """Six-word runs of every player line of all sets of turn cases, with the case."""
+    found: dict[tuple[str, ...], str] = {}
+    sets = sorted((ROOT / "eval" / "benchmarks").glob("*.jsonl"))
+    names = ["dev", "held", "review-dev", "review-held", "review-held-2", "review-held-3"]
+    assert sorted(path.stem for path in sets) == names
+    for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):
+        case = json.loads(line)
+        history = () if "review" in case["tags"] else case["history"]  # the merchant's terms count
+        for said in (case["player"], *(past["player"] for past in history)):
+            found |= dict.fromkeys(grams(said), case["id"])
+    assert len(found) > 300
+    return found

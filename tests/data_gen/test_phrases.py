@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import shutil
@@ -28,18 +27,9 @@ from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
 from haggle.trade import placeholders
 
+from .conftest import grams, words
+
 BOOK = load_phrasebook()
-N = 6
-
-
-def words(text: str) -> list[str]:
-    return re.findall(r"[\w']+", text.casefold())
-
-
-def grams(text: str) -> set[tuple[str, ...]]:
-    """All runs of six words."""
-    said = words(text)
-    return {tuple(said[i : i + N]) for i in range(len(said) - N + 1)}
 
 
 def strings(data: object) -> Iterator[str]:
@@ -49,22 +39,6 @@ def strings(data: object) -> Iterator[str]:
     elif isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
             yield from strings(value)
-
-
-@pytest.fixture(scope="module")
-def benchmark_grams() -> dict[tuple[str, ...], str]:
-    """Six-word runs of every player line of all sets of turn cases, with the case."""
-    found: dict[tuple[str, ...], str] = {}
-    sets = sorted((ROOT / "eval" / "benchmarks").glob("*.jsonl"))
-    names = ["dev", "held", "review-dev", "review-held", "review-held-2", "review-held-3"]
-    assert sorted(path.stem for path in sets) == names
-    for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):
-        case = json.loads(line)
-        history = () if "review" in case["tags"] else case["history"]  # the merchant's terms count
-        for said in (case["player"], *(past["player"] for past in history)):
-            found |= dict.fromkeys(grams(said), case["id"])
-    assert len(found) > 300
-    return found
 
 
 @pytest.mark.parametrize(

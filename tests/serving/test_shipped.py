@@ -139,7 +139,7 @@ def test_every_room_finds_it(
 def test_without_its_base_it_is_told_what_to_do(
     adapter: Path, started: list[EngineConfig], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
-    monkeypatch.setattr(models, "_package_gguf", lambda package: None)
+    monkeypatch.setattr(models, "package_file", lambda package, suffix: None)
     monkeypatch.setattr(models, "_from_hub", lambda hub_id, echo: None)
     with pytest.raises(HaggleError, match=f"base model '{DEFAULT_BASE}' was not found") as refused:
         load_engine(EngineConfig(engine="llamacpp", model=SHIPPED))

