@@ -15,6 +15,7 @@ SHIPPED = (
     "configs/procedures",
     "configs/serve",
     "configs/worlds",
+    "models/answers-minilm-l6",
     "models/sentences-minilm-l6",
     *(path.relative_to(HERE).as_posix() for path in HERE.glob("models/*/adapter")),
 )

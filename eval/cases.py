@@ -23,6 +23,7 @@ from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import numbered_jsonl
 from haggle.grammar.json_text import to_json
+from haggle.language.reading import Linker
 from haggle.rates import Rate, percentiles, rate
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
@@ -85,8 +86,10 @@ def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
     return cases
 
 
-def _session(case: Case, worlds: dict[str, World], method: str, where: str) -> Session:
-    session = Session(worlds[case.world], method=get_method(method))
+def _session(
+    case: Case, worlds: dict[str, World], method: str, where: str, linker: Linker | None = None
+) -> Session:
+    session = Session(worlds[case.world], method=get_method(method), linker=linker)
     try:
         for exchange in case.history:
             replay(session, exchange)
@@ -195,8 +198,10 @@ def run_cases(
     method: str = DEFAULT_METHOD,
     batch: int = 1,
     progress: bool = True,
+    linker: Linker | None = None,
 ) -> dict[str, Any]:
-    """Answer every case and write `metrics.json` and `predictions.jsonl` to `out`.
+    """Answer every case and write `metrics.json` and `predictions.jsonl` to `out`. `linker` reads
+    the players' lines; without one, English without a sentence model or a judge does.
 
     Finished cases are kept in `out`, so a killed run resumes. With `batch` 1 latencies are those of
     a single player; larger batches are faster as a whole. `usage` has tokens, cost and model
@@ -209,13 +214,13 @@ def run_cases(
     identity = {
         "engine": engine.name, "model": engine.model, "guard": guard, "method": method,
         "cases": [sha256(case.model_dump_json().encode()).hexdigest()[:16] for case in cases],
-        "worlds": sha256(told.encode()).hexdigest(),
+        "worlds": sha256(told.encode()).hexdigest(), **({"linker": str(linker)} if linker else {}),
     }  # fmt: skip
     merchant = Merchant(engine, guard)
 
     def ask(names: list[str]) -> Iterator[dict[str, Any]]:
         group = [by_id[name] for name in names]
-        pairs = [(_session(c, worlds, method, c.id), c.player) for c in group]
+        pairs = [(_session(c, worlds, method, c.id, linker), c.player) for c in group]
         started = time.perf_counter()
         turns = merchant.reply_batch(pairs)
         elapsed = time.perf_counter() - started

@@ -20,8 +20,7 @@ from data_gen.play import Play, start_play
 from data_gen.worlds import sample_shop, shop_of
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
-from haggle.language.embeddings import load_embedder
-from haggle.language.english.linker import English
+from haggle.language.english.linker import load_english
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, TurnRecord
@@ -107,7 +106,7 @@ def timed_turn(
 
 
 def _session(world: World, method: str) -> Session:
-    return Session(world, method=get_method(method), linker=English(load_embedder("auto")))
+    return Session(world, method=get_method(method), linker=load_english("auto"))
 
 
 def guard_beside_none(

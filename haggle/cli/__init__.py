@@ -265,6 +265,7 @@ def cases(
     gguf: Gguf = None,
     method: Method = None,
     batch: Annotated[int, typer.Option(min=1, help="Cases at once; 1 for honest latencies.")] = 1,
+    embeddings: Embeddings = "off",
     quiet: Quiet = False,
 ) -> None:
     """Answer hand-written turns and write metrics.json and predictions.jsonl; resumes."""
@@ -272,13 +273,22 @@ def cases(
     from haggle.trade.world_io import load_worlds
 
     level, spoken = check_level(guard), check_method(method, engine, gguf)
+    reader = linker(embeddings) if embeddings != "off" else None
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
     from serving.engines import open_engine
 
     loaded = open_engine(engine, gguf)
     try:
         metrics = run_cases(
-            cases, worlds, loaded, level, out, method=spoken, batch=batch, progress=not quiet
+            cases,
+            worlds,
+            loaded,
+            level,
+            out,
+            method=spoken,
+            batch=batch,
+            progress=not quiet,
+            linker=reader,
         )
     finally:
         loaded.close()

@@ -11,14 +11,14 @@ from haggle.core.config import located
 def linker(embeddings: str) -> Any:
     """The reader of players' lines for a value of `--embeddings`."""
     from haggle.core.errors import HaggleError, nearest
-    from haggle.language.embeddings import Wanted, load_embedder
-    from haggle.language.english.linker import English
+    from haggle.language.english.linker import load_english
+    from haggle.language.onnx_encoder import Wanted
 
     choices: dict[str, Wanted] = {"off": False, "on": True, "auto": "auto"}
     with located("--embeddings"):
         if embeddings not in choices:
             raise HaggleError(f"unknown value {embeddings!r}", hint=nearest(embeddings, choices))
-        return English(load_embedder(choices[embeddings]))
+        return load_english(choices[embeddings])
 
 
 def check_method(

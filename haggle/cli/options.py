@@ -36,7 +36,7 @@ Embeddings = Annotated[
     str,
     typer.Option(
         "--embeddings",
-        help="Answers and nicknames by meaning: auto (if the extra is installed), on, off.",
+        help="Answers and nicknames by meaning, a judge of yeses: auto (if installed), on, off.",
     ),
 ]
 Planner = Annotated[

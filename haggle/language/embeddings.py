@@ -11,24 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from haggle.core.config import ROOT
-from haggle.core.errors import HaggleError, install_hint
+from haggle.language.onnx_encoder import OnnxEncoder, Wanted, where_wanted
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from haggle.language.onnx_encoder import Rows
 
-    Rows: TypeAlias = npt.NDArray[np.float32]
-
-Wanted: TypeAlias = bool | Literal["auto"]
 WIDTH = 384  # of a row
-MAX_TOKENS = 128  # of a text; the rest is not read
 KEPT = 256  # lists of texts, such as the names of a shop's goods, whose rows are remembered
 SHIPPED = ROOT / "models" / "sentences-minilm-l6"
-_FILES = ("model.onnx", "tokenizer.json")
-_HINT = f"name a folder with {' and '.join(_FILES)}, or leave it out for the shipped one"
 
 
 class Embedder(ABC):
@@ -56,39 +49,12 @@ class Embedder(ABC):
 
 
 class MiniLM(Embedder):
-    """all-MiniLM-L6-v2, taught what customers ask about goods, in int8, by ONNX Runtime.
-
-    Texts are embedded one by one: in a batch the int8 model would round by what else is in it.
-    """
+    """all-MiniLM-L6-v2, taught what customers ask about goods."""
 
     def __init__(self, folder: Path = SHIPPED) -> None:
         """`folder` has `model.onnx` and `tokenizer.json`. Raises HaggleError where a package or
         file is missing or cannot be read."""
-        try:
-            import onnxruntime
-            import tokenizers
-        except ImportError as error:
-            raise HaggleError(
-                f"{error.name} is not installed",
-                where="embeddings",
-                hint=install_hint("embeddings"),
-            ) from None
-        model, tokenizer = (folder / name for name in _FILES)
-        for path in (model, tokenizer):
-            if not path.is_file():
-                raise HaggleError("there is no such file", where=str(path), hint=_HINT)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # the texts are short
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
-            self._session: Any = onnxruntime.InferenceSession(
-                str(model), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # both libraries raise bare ones
-            raise HaggleError(f"cannot be loaded: {error}", where=str(folder), hint=_HINT) from None
-        self._tokenizer.encode_special_tokens = True  # [CLS] in a text is no mark
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._encoder = OnnxEncoder(folder)
         self._row = lru_cache(maxsize=8192)(self._embedded)
 
     def embed(self, texts: Sequence[str]) -> Rows:
@@ -100,13 +66,7 @@ class MiniLM(Embedder):
     def _embedded(self, text: str) -> Rows:
         import numpy as np
 
-        ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
-        given = {
-            "input_ids": ids,
-            "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.zeros_like(ids),
-        }
-        row = self._session.run(None, given)[0][0].mean(axis=0)
+        row = self._encoder.read(text).mean(axis=0)
         unit: Rows = (row / np.linalg.norm(row)).astype(np.float32)
         unit.flags.writeable = False
         return unit
@@ -122,15 +82,4 @@ def load_embedder(wanted: Wanted = "auto") -> Embedder | None:
 
     Raises HaggleError where it is asked for by `True` and cannot be loaded, or for another value.
     """
-    if wanted not in (True, False, "auto"):
-        raise HaggleError(
-            f"unknown value {wanted!r}", where="embeddings", hint='True, False or "auto"'
-        )
-    if wanted is False:
-        return None
-    try:
-        return _shared()
-    except HaggleError:
-        if wanted == "auto":
-            return None
-        raise
+    return where_wanted(lambda: _shared(), wanted)

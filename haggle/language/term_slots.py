@@ -31,12 +31,18 @@ class Mention:
 
 class TermSlots:
     """The slots of a grammar that the terms of a review fill, in one line of words. No mention
-    goes on into another sentence; `starts` are the places where sentences begin."""
+    goes on into another sentence; `starts` are the places where sentences begin, `clauses` those
+    where clauses do."""
 
     def __init__(
-        self, words: Sequence[str], terms: Terms, starts: Collection[int] = frozenset()
+        self,
+        words: Sequence[str],
+        terms: Terms,
+        starts: Collection[int] = frozenset(),
+        clauses: Collection[int] = frozenset(),
     ) -> None:
         self._words, self._terms, self._starts = words, terms, starts
+        self._clauses = clauses
         self._read: dict[int, list[Mention]] = {}
         self._amounts: dict[int, tuple[float | None, int]] = {}
         self.by_name = {
@@ -76,12 +82,20 @@ class TermSlots:
             at += used or 1
         return None
 
-    def strange_amount(self, accounted: Collection[int] = ()) -> bool:
+    def strange_amount(
+        self, accounted: Collection[int] = (), agreeing: Collection[int] | None = None
+    ) -> bool:
         """Whether numbers say what was not reviewed: a good in another number, or counted twice, or
         an amount that is no tip, because the price is not named beside it, or is small against it.
-        Numbers at `accounted` places belong to fixed phrases."""
-        counted = [mention.key for mention in self.mentions if mention.counted]
-        if len(counted) > len(set(counted)) or not all(m.fits for m in self.mentions):
+        Numbers at `accounted` places belong to fixed phrases. Where only some places are
+        `agreeing`, the rest may speak of `a lantern` and of `forty years`."""
+        told = [
+            m
+            for m in self.mentions
+            if agreeing is None or m.start in agreeing or self._is_numbered(m)
+        ]
+        counted = [mention.key for mention in told if mention.counted]
+        if len(counted) > len(set(counted)) or not all(m.fits for m in told):
             return True
         inside = {place for m in self.mentions for place in range(m.start, m.end)}
         price, named, tips = self._terms.price, False, []
@@ -92,7 +106,8 @@ class TermSlots:
             if end > at and total >= price:
                 named, at = True, end
                 continue
-            if used and at not in inside and at not in accounted:
+            idle = agreeing is not None and self._counts_another(at, value, at + used)
+            if used and at not in inside and at not in accounted and not idle:
                 if value is None or self._of_things(at + used):
                     return True
                 named = named or value >= price
@@ -108,6 +123,25 @@ class TermSlots:
         word = self._words[at] if at < len(self._words) else ""
         plural = word.endswith("s") and len(word) > 3 and word not in CUES.no_plurals
         return plural and word not in self._terms.money_words | self._terms.goods_words
+
+    def _counts_another(self, start: int, value: float | None, at: int) -> bool:
+        """Whether the word at a place, behind the number from `start` in the same clause, is what
+        the number counts, and neither money nor a good: `forty years ago`; `one` may have any word
+        behind it. Where a clause says no more than that, or what is paid, it may mean the order."""
+        ends = {*self._clauses, len(self._words)}
+        led = self._words[start - 1] in CUES.offering if start else False
+        if at in ends or led or (start in {0, *self._clauses} and at + 1 in ends):
+            return False
+        word = self._words[at]
+        own = word in self._terms.money_words | self._terms.goods_words | CUES.currencies
+        single = value == 1 and word.isalpha() and word not in CUES.leading_on
+        return not own and (single or self._of_things(at))
+
+    def _is_numbered(self, mention: Mention) -> bool:
+        """Whether a good stands with a number of its own: not `a lantern`, where there are two."""
+        article = self._words[mention.start] in {"a", "an"}
+        only = not CUES.only.isdisjoint(self._words)
+        return mention.counted and (mention.fits or only or not article)
 
     def _count(self, at: int) -> list[int]:
         """A number of all there is; one that stands before a good's name counts only that."""

@@ -48,7 +48,8 @@ def tokens(line: str, spellings: Mapping[str, str], known: Container[str]) -> li
     """
     plain = _APOSTROPHES.sub("'", line.casefold())
     if len(plain) != len(line):  # a letter that casefolding spells out: places would not agree
-        plain = _APOSTROPHES.sub("'", line.lower())
+        same = (c.lower() if len(c.lower()) == 1 else c for c in line)
+        plain = _APOSTROPHES.sub("'", "".join(same))
     plain = _TITLES.sub(r"\1 ", re.sub(r"(?<=[a-z])-(?=[a-z])", " ", plain))
     found: list[Token] = []
     for match in _TOKEN.finditer(plain):

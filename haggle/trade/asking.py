@@ -175,7 +175,7 @@ def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:
     """What a line is evidence of, said to the question whether this order is meant."""
     consent = Consent(line) if session.read(line).consent else None
     price = session.sale_price if meant.sale_price is None else meant.sale_price
-    terms = terms_of(session, meant.cart, price)
+    terms = terms_of(session.world, meant.cart, price)
     return consent.answer(terms) if consent is not None and terms is not None else None
 
 

@@ -199,6 +199,7 @@ class Trade:
         if isinstance(ruling, Ruling):
             session.pending = ruling.pending or (session.pending if waits else None)
             session.review = None if ruling.withdraws else session.review
+            session.withheld = ruling.withheld is not None
         if resolved.shown:
             session.shown = resolved.shown
         return record

@@ -7,14 +7,13 @@ from haggle.language.terms import Good, Terms
 from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
-from haggle.trade.world import plural_name
+from haggle.trade.world import World, plural_name
 
 
-def terms_of(session: Session, cart: Cart, price: float | None) -> Terms | None:
+def terms_of(world: World, cart: Cart, price: float | None) -> Terms | None:
     """What a review of a cart at a price states; None without a cart."""
     if not cart or price is None:
         return None
-    world = session.world
     items = [(world.by_id[item_id], number) for item_id, number in cart.items()]
     goods = tuple(
         Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items

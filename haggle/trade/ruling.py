@@ -47,9 +47,9 @@ class Heard:
             return
         session = self.session
         self.consent = session.read(self.line).consent
-        terms = terms_of(session, session.cart, session.sale_price)
+        terms = terms_of(session.world, session.cart, session.sale_price)
         if terms and self.consent:
-            self.evidence = self.consent.answer(terms)
+            self.evidence = self.consent.answer(terms, again=session.asked_again)
 
     @property
     def states(self) -> set[str]:

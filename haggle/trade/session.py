@@ -79,6 +79,7 @@ class Session(Episode):
         self.shown: tuple[str, ...] = ()
         self.sales: list[Sale] = []
         self.review: Review | None = None
+        self.withheld = False
         self.pending: Proposal | None = None
         self.missed: tuple[Note, ...] = ()
         self._rendered: tuple[World, str] | None = None
@@ -110,6 +111,12 @@ class Session(Episode):
     def review_is_fresh(self) -> bool:
         """Whether the review on the table is what the merchant said last, and holds still."""
         return self.review_holds and self.procedure.is_review(self.state)
+
+    @property
+    def asked_again(self) -> bool:
+        """Whether a first answer to the review on the table was not clear, and the merchant has
+        asked once more."""
+        return self.review_is_fresh and self.withheld
 
     @property
     def review_holds(self) -> bool:
@@ -191,6 +198,7 @@ class Session(Episode):
         self.last = self.procedure.track(self.last, new)
         self.state = new
         self.missed = ()
+        self.withheld = False
         self._readings = {}
         self._lay_review()
 

@@ -39,6 +39,7 @@ class SessionRecord(Record):
     sales: tuple[Sale, ...]
     review: Review | None
     pending: str = ""
+    withheld: bool = False
 
 
 def to_record(session: Session, shop: World) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def to_record(session: Session, shop: World) -> dict[str, Any]:
         sales=tuple(session.sales),
         review=session.review,
         pending=encode_compact(pending, session.procedure) if pending else "",
+        withheld=session.withheld,
     )
     return record.model_dump(mode="json")
 
@@ -79,6 +81,7 @@ def from_record(data: Mapping[str, Any], shop: World, linker: Linker | None = No
     session.cart, session.sale_price = record.cart, record.sale_price
     session.deal, session.shown = record.deal, record.shown
     session.sales, session.review = list(record.sales), record.review
+    session.withheld = record.withheld
     if record.pending:
         session.pending = codec("compact").decode(record.pending, procedure)
     return session

@@ -133,7 +133,15 @@ def benchmark_grams() -> dict[tuple[str, ...], str]:
     """Six-word runs of every player line of all sets of turn cases, with the case."""
     found: dict[tuple[str, ...], str] = {}
     sets = sorted((ROOT / "eval" / "benchmarks").glob("*.jsonl"))
-    names = ["dev", "held", "review-dev", "review-held", "review-held-2", "review-held-3"]
+    names = [
+        "dev",
+        "held",
+        "review-dev",
+        "review-held",
+        "review-held-2",
+        "review-held-3",
+        "review-held-4",
+    ]
     assert sorted(path.stem for path in sets) == names
     for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):
         case = json.loads(line)

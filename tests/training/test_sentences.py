@@ -13,17 +13,8 @@ import torch
 from haggle.core.errors import HaggleError
 from haggle.language.embeddings import SHIPPED, MiniLM
 from training import sentences
-from training.sentences import (
-    STATE,
-    Encoder,
-    Recipe,
-    Shop,
-    batches,
-    measured,
-    read_shops,
-    train,
-    unpacked_base,
-)
+from training.encoder import STATE, Encoder, unpacked_base
+from training.sentences import Recipe, Shop, batches, measured, read_shops, train
 
 SENTENCES = ["Zib. It glows.", "Zib. Ores of Mun.", "Wob. It sings.", "Wob. It is made of tin."]
 ASKED = [
@@ -86,11 +77,10 @@ def test_every_line_comes_once_an_epoch() -> None:
 
 def test_what_is_exported_says_what_the_model_says(base: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="the extra `sentences` is not installed")
-    from training.sentences_onnx import export
+    from training.encoder_onnx import export
 
     encoder = Encoder(base)
-    encoder.model.save_pretrained(tmp_path)
-    encoder.tokenizer.save_pretrained(tmp_path)
+    encoder.save(tmp_path)
     folder = export(tmp_path)
     assert {path.name for path in folder.iterdir()} == {path.name for path in SHIPPED.iterdir()} - {
         "README.md"

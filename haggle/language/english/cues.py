@@ -66,6 +66,8 @@ class Cues(Record):
     handling: Words
     holding: Words
     mass: Words
+    leading_on: Words
+    currencies: Words
     pieces: Words
     paired: Words
     no_plurals: Words

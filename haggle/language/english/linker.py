@@ -7,20 +7,22 @@ from the left; each kind of span has a function that says whether one begins at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from haggle.core.text import clean_utterance
-from haggle.language.embeddings import Embedder
+from haggle.language.embeddings import Embedder, load_embedder
 from haggle.language.english import choice, counts, meaning
 from haggle.language.english.cues import CUES
 from haggle.language.english.line import Line, Word, is_verb
 from haggle.language.english.names import Names, Run
 from haggle.language.english.nicknames import nickname
-from haggle.language.evidence import Consent
+from haggle.language.evidence import Consent, Judge
+from haggle.language.judge import load_judge
+from haggle.language.onnx_encoder import Wanted
 from haggle.language.reading import Mention, Number, Reading, Thing, View, without_marks
 
 BEFORE, BEHIND = 2, 3  # words beside a name that may describe which of several is meant
@@ -28,10 +30,20 @@ BEFORE, BEHIND = 2, 3  # words beside a name that may describe which of several 
 
 class English:
     """Reads English. Nicknames of goods are looked up in the lexicon, and guessed by their meaning
-    where there is an embedder."""
+    where there is an embedder. Where there is a judge, small talk may stand beside a yes."""
 
-    def __init__(self, embedder: Embedder | None = None, *, lexicon: bool = True) -> None:
-        self._embedder, self._lexicon = embedder, lexicon
+    def __init__(
+        self,
+        embedder: Embedder | None = None,
+        judge: Judge | None = None,
+        *,
+        lexicon: bool = True,
+    ) -> None:
+        self._embedder, self._judge, self._lexicon = embedder, judge, lexicon
+
+    def __repr__(self) -> str:
+        with_models = [type(m).__name__ for m in (self._embedder, self._judge) if m is not None]
+        return f"English({', '.join(with_models)})"
 
     def read(self, line: str, view: View) -> Reading:
         """The reading of a line as it was typed."""
@@ -44,16 +56,30 @@ class English:
             found = meaning.meant(self._embedder, said, view.catalogue, _linked(scene, spans))
             spans = _spans(scene._replace(meant=found)) if found else spans
         counting = [span.counted for span in spans]
+        mentions = tuple(mention for span in spans for mention in span.mentions)
+        others = any(_elsewhere(mention, view.held) for mention in mentions)
         return Reading(
             said.text,
-            tuple(mention for span in spans for mention in span.mentions),
+            mentions,
             tuple(span.number for span in spans if span.number and span.number not in counting),
-            Consent(line),
+            Consent(line, self._judge, others),
         )
 
     def nearness(self, line: str, texts: Sequence[str]) -> list[float]:
         """How near each text is to a line in meaning, where there is an embedder."""
         return self._embedder.scores(line, texts) if self._embedder else []
+
+
+def _elsewhere(mention: Mention, held: Collection[str]) -> bool:
+    """Whether a mention names goods, by words of theirs, and none at hand."""
+    ids = {thing.id for thing in mention.candidates}
+    return bool(ids) and not mention.guessed and not ids & set(held)
+
+
+def load_english(wanted: Wanted = "auto") -> English:
+    """A reader with what is `wanted` of the shipped models, or for `auto` with what is installed.
+    Raises HaggleError where they are asked for by `True` and cannot be loaded."""
+    return English(load_embedder(wanted), load_judge(wanted))
 
 
 _names = lru_cache(maxsize=32)(Names)

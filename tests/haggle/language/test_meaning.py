@@ -9,10 +9,11 @@ import pytest
 import haggle
 from haggle.cli.levels import linker
 from haggle.core.errors import HaggleError
-from haggle.language.embeddings import Embedder, Wanted, load_embedder
+from haggle.language.embeddings import Embedder, load_embedder
 from haggle.language.english import meaning
 from haggle.language.english.line import Line
 from haggle.language.english.linker import English
+from haggle.language.onnx_encoder import Wanted
 from haggle.language.reading import Catalogue, Thing, View
 from haggle.trade.prompting import linked_line
 from haggle.trade.session import Session

@@ -1,4 +1,4 @@
-"""Answers to reviews by twelve writers who knew no rules, and two who knew them: no line that does not agree closes a sale.
+"""Answers to reviews by writers who knew no rules, and by some who knew them: no line that does not agree closes a sale.
 
 Each file of `reviews/` has carts (`# 2 lanterns, 1 rope = 410 gold | Haman`) and lines said to them:
 `Y` agrees to exactly the terms, `N` does not. `pytest -rP` on this file prints how many close.
@@ -12,9 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from haggle.language.evidence import read_answer
+from haggle.language.evidence import Judge, read_answer
+from haggle.language.judge import load_judge
 from haggle.language.terms import Good, Terms
 
+SECOND = {  # said to a second question
+    "again_attacked", "again_held_one", "again_held_two", "asked_again", "judge_attacked_again", "second_held",
+    "second_question",
+}  # fmt: skip
+# How many lines that do not agree a judge lets pass, of 5,398 in all: known, not mended.
+LEAKS = {
+    "again_attacked": 2,
+    "again_held_one": 1,
+    "judge_attacked": 1,
+    "judge_attacked_again": 1,
+    "yes_sayers": 1,
+}
 FILES = sorted((Path(__file__).parent / "reviews").glob("*.txt"))
 
 
@@ -45,16 +58,29 @@ def answers(path: Path) -> Iterator[tuple[Terms, bool, str]]:
             yield terms, label == "Y", line
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_no_answer_that_does_not_agree_closes_a_sale(path: Path) -> None:
-    closed = {True: 0, False: 0}
-    wrongful, of = [], dict(closed)
+def closed(path: Path, judge: Judge | None) -> dict[bool, list[str]]:
+    """The lines of a file that close a sale, by whether they should."""
+    again = judge is not None and path.stem in SECOND
+    found: dict[bool, list[str]] = {True: [], False: []}
+    of = {True: 0, False: 0}
     for terms, agrees, line in answers(path):
         of[agrees] += 1
-        if read_answer(line, terms).verdict == "affirms":
-            closed[agrees] += 1
-            if not agrees:
-                wrongful.append(line)
-    print(f"{path.stem}: asked once more {of[True] - closed[True]} of {of[True]} yeses")
-    assert wrongful == []
+        if read_answer(line, terms, judge, again=again).verdict == "affirms":
+            found[agrees].append(line)
+    print(f"{path.stem}: asked once more {of[True] - len(found[True])} of {of[True]} yeses")
     assert of[False] > 100
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_answer_that_does_not_agree_closes_a_sale(path: Path) -> None:
+    assert closed(path, None)[False] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_with_a_judge_hardly_another_one_does(path: Path) -> None:
+    judge = load_judge("auto")
+    if judge is None:
+        pytest.skip("the extra `embeddings` is not installed")
+    wrong = closed(path, judge)[False]
+    assert len(wrong) <= LEAKS.get(path.stem, 0), wrong
