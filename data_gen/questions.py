@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from data_gen.corpus_io import CORPUS
+from data_gen.typed import typed
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_write_text
 from haggle.trade.telling import compared, in_full, in_short
@@ -59,18 +60,7 @@ def read_questions(path: Path) -> ShopQuestions:
     world = load_world(CORPUS / "worlds" / f"{path.stem}.yaml")
     shop, first = _texts(path.stem, world)
     goods = {item.item_id: n for n, item in enumerate(world.inventory)}
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HaggleError(f"cannot be read: {error}", where=str(path)) from None
-    for number, row in enumerate(text.splitlines(), start=1):
-        fields = [part.strip() for part in row.split("\t")]
-        where = f"{path}, line {number}"
-        if len(fields) != 3 or not all(fields):
-            raise HaggleError(
-                f"{len(fields)} fields, not three", where=where, hint="id, what answers, line: tabs"
-            )
-        item, answer, line = fields
+    for where, (item, answer, line) in typed(path, "id, what answers, line"):
         if item not in goods:
             raise HaggleError(f"{item!r} is not sold there", where=where, hint=", ".join(goods))
         own = first[goods[item]]

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from data_gen.corpus_io import CORPUS
+from data_gen.typed import typed
 from haggle.core.config import Record, parse, read_mapping
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_write_text
@@ -54,8 +55,8 @@ class Answered:
     again: bool
 
 
-def read_reviews(folder: Path = REVIEWS) -> dict[str, tuple[World, Terms]]:
-    """The shop and the terms of each review. Raises HaggleError naming the one that is wrong."""
+def read_reviews(folder: Path = REVIEWS) -> dict[str, Terms]:
+    """The terms of each review. Raises HaggleError naming the one that is wrong."""
     path = folder / "carts.yaml"
     found = {}
     for name, told in read_mapping(path).items():
@@ -70,7 +71,7 @@ def read_reviews(folder: Path = REVIEWS) -> dict[str, tuple[World, Terms]]:
         terms = terms_of(world, cart, review.price)
         if terms is None:
             raise HaggleError("the cart is empty", where=where, hint="name goods and numbers")
-        found[name] = world, terms
+        found[name] = terms
     return found
 
 
@@ -79,19 +80,9 @@ def _world(name: str) -> World:
     return load_world(CORPUS / "worlds" / f"{name}.yaml")
 
 
-def read_answers(path: Path, known: dict[str, tuple[World, Terms]]) -> Iterator[Answered]:
+def read_answers(path: Path, known: dict[str, Terms]) -> Iterator[Answered]:
     """The lines of a file. Raises HaggleError naming file and line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HaggleError(f"cannot be read: {error}", where=str(path)) from None
-    for number, row in enumerate(text.splitlines(), start=1):
-        fields = [part.strip() for part in row.split("\t")]
-        where = f"{path}, line {number}"
-        if len(fields) != 3 or not all(fields):
-            hint = "review, yes or no, line: tabs"
-            raise HaggleError(f"{len(fields)} fields, not three", where=where, hint=hint)
-        review, label, line = fields
+    for where, (review, label, line) in typed(path, "review, yes or no, line"):
         if review not in known:
             raise HaggleError(f"no review {review!r}", where=where, hint="see carts.yaml")
         if label not in LABELS:
@@ -124,9 +115,7 @@ def main() -> int:
         known = read_reviews()
         found = list(all_answers())
         if options.out is not None:
-            rows = (
-                json.dumps(_row(one, known[one.review][1]), ensure_ascii=False) for one in found
-            )
+            rows = (json.dumps(_row(one, known[one.review]), ensure_ascii=False) for one in found)
             atomic_write_text(options.out, "".join(f"{row}\n" for row in rows))
     except HaggleError as error:
         print(error, file=sys.stderr)

@@ -11,10 +11,7 @@ head, and both as an ONNX file in eight bits. `--held-out` names writers to meas
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import random
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +20,16 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from haggle.core.errors import HaggleError
-from haggle.core.storage import numbered_jsonl
 from haggle.language.evidence import DOUBTFUL, HARMLESS
-from training.encoder import Encoder, Schedule, fit, unpacked_base
+from training.encoder import (
+    Encoder,
+    Schedule,
+    command,
+    fit,
+    held_out,
+    read_rows,
+    unpacked_base,
+)
 
 NEAR = 1.0  # log odds by which eight bits may be off, on the mean of the probes
 HEAD = "head.pt"
@@ -51,20 +55,6 @@ class Row:
     writer: str
     again: bool
     text: str
-
-
-def read_rows(path: Path) -> list[Row]:
-    """The lines of a data set. Raises HaggleError naming file and line."""
-    hint = "make it with `python -m data_gen.reviews --out FILE`"
-    rows = []
-    for number, row in numbered_jsonl(path):
-        try:
-            rows.append(Row(**row))
-        except TypeError as error:
-            raise HaggleError(f"no answer: {error}", where=f"{path}:{number}", hint=hint) from None
-    if not rows:
-        raise HaggleError("no answers in it", where=str(path), hint=hint)
-    return rows
 
 
 class Classifier(torch.nn.Module):
@@ -101,16 +91,12 @@ def train(rows: Sequence[Row], base: Path, out: Path, recipe: Recipe) -> Classif
     holds another run."""
     torch.manual_seed(recipe.seed)
     model = Classifier(base)
-    an_epoch = len(batches(rows, recipe, 0))
 
-    def loss(step: int) -> torch.Tensor:
-        batch = batches(rows, recipe, step // an_epoch)[step % an_epoch]
+    def loss(batch: Sequence[Row]) -> torch.Tensor:
         right = torch.tensor([float(row.agrees) for row in batch])
         return binary_cross_entropy_with_logits(model([row.text for row in batch]), right)
 
-    steps = max(1, round(recipe.epochs * an_epoch))
-    told = hashlib.sha256(repr(rows).encode()).hexdigest()
-    fit(model, loss, steps, recipe, out, json.dumps([vars(recipe), told]))
+    fit(model, lambda epoch: batches(rows, recipe, epoch), loss, recipe, out, (recipe, rows))
     model.encoder.save(out)
     torch.save(model.head.state_dict(), out / HEAD)
     return model
@@ -153,34 +139,16 @@ def _told(model: Classifier, rows: Sequence[Row]) -> None:
             print(f"  {question} question, above {limit}: {told}")
 
 
-def main() -> int:
-    """Train, measure on writers held out, export; returns 0, or 2 where something is wrong."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="what `data_gen.reviews` wrote")
-    parser.add_argument("--out", type=Path, required=True, help="directory; a stopped run goes on")
-    parser.add_argument("--held-out", nargs="*", default=[], help="writers to measure on alone")
-    parser.add_argument("--epochs", type=float, default=Recipe.epochs)
-    options = parser.parse_args()
-    try:
-        rows = read_rows(options.data)
-        unknown = set(options.held_out) - {row.writer for row in rows}
-        if unknown:
-            raise HaggleError(f"no such writers: {', '.join(sorted(unknown))}", where="--held-out")
-        learned = [row for row in rows if row.writer not in options.held_out]
-        held = [row for row in rows if row.writer in options.held_out]
-        base = unpacked_base(options.out.with_name(f"{options.out.name}-base"))
-        model = train(learned, base, options.out, Recipe(epochs=options.epochs))
-        if held:
-            _told(model, held)
-        print(f"Wrote {export(model, options.out, [row.text for row in rows[::200]])}")
-    except HaggleError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped; the same command goes on from the last saved step.", file=sys.stderr)
-        return 130
-    return 0
+def run(options: argparse.Namespace) -> None:
+    """Train, measure on writers held out, export."""
+    rows = read_rows(options.data, Row, "answer", "data_gen.reviews")
+    learned, held = held_out(rows, lambda row: row.writer, options.held_out)
+    base = unpacked_base(options.out.with_name(f"{options.out.name}-base"))
+    model = train(learned, base, options.out, Recipe(epochs=options.epochs))
+    if held:
+        _told(model, held)
+    print(f"Wrote {export(model, options.out, [row.text for row in rows[::200]])}")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(command((__doc__ or "").partition("\n")[0], Recipe.epochs, run))

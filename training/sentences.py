@@ -13,10 +13,8 @@ was stopped goes on where it was; the result is the model's files and an ONNX fi
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +22,15 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy, softplus
 
-from haggle.core.errors import HaggleError
-from haggle.core.storage import numbered_jsonl
-from training.encoder import Encoder, Schedule, fit, unpacked_base
+from training.encoder import (
+    Encoder,
+    Schedule,
+    command,
+    fit,
+    held_out,
+    read_rows,
+    unpacked_base,
+)
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,6 @@ class Recipe(Schedule):
     softmax; `keep` weighs how far scores may move from the base model's. What answers is to score
     above `known`, what does not below `unknown`."""
 
-    epochs: float = 2.0
-    learning_rate: float = 5e-5
     batch: int = 24
     scale: float = 20.0
     known: float = 0.4
@@ -58,20 +60,6 @@ class Shop:
     def answered(self) -> list[dict[str, Any]]:
         """The lines that a sentence or a good answers."""
         return [asked for asked in self.asked if asked["need"] or asked["sentence"] is not None]
-
-
-def read_shops(path: Path) -> list[Shop]:
-    """The shops of a data set. Raises HaggleError naming file and line."""
-    hint = "make it with `python -m data_gen.questions --out FILE`"
-    shops = []
-    for number, row in numbered_jsonl(path):
-        try:
-            shops.append(Shop(**row))
-        except TypeError as error:
-            raise HaggleError(f"no shop: {error}", where=f"{path}:{number}", hint=hint) from None
-    if not shops:
-        raise HaggleError("no shops in it", where=str(path), hint=hint)
-    return shops
 
 
 def loss_of(
@@ -118,15 +106,14 @@ def train(shops: Sequence[Shop], base: Path, out: Path, recipe: Recipe) -> Encod
     """The model after a run, its files in `out`; goes on from `out`/state.pt where there is one.
     Raises HaggleError where that state is of another run."""
     encoder, still = Encoder(base), Encoder(base)
-    an_epoch = len(batches(shops, recipe, 0))
 
-    def loss(step: int) -> torch.Tensor:
-        shop, asked = batches(shops, recipe, step // an_epoch)[step % an_epoch]
-        return loss_of(encoder, still, shop, asked, recipe)
+    def loss(batch: tuple[Shop, list[Any]]) -> torch.Tensor:
+        return loss_of(encoder, still, *batch, recipe)
 
-    run = json.dumps([vars(recipe), [(shop.shop, len(shop.asked)) for shop in shops]])
-    steps = max(1, round(recipe.epochs * an_epoch))
-    fit(encoder.model, loss, steps, recipe, out, run)
+    def of_epoch(epoch: int) -> list[tuple[Shop, list[Any]]]:
+        return batches(shops, recipe, epoch)
+
+    fit(encoder.model, of_epoch, loss, recipe, out, (recipe, shops))
     encoder.save(out)
     return encoder
 
@@ -155,43 +142,20 @@ def _told(shops: Sequence[Shop], encoder: Encoder) -> Iterator[str]:
         yield f"  {name}: {right} of {of} ({right / max(of, 1):.0%})"
 
 
-def _held(shops: Sequence[Shop], names: Collection[str]) -> tuple[list[Shop], list[Shop]]:
-    unknown = set(names) - {shop.shop for shop in shops}
-    if unknown:
-        raise HaggleError(f"no such shops: {', '.join(sorted(unknown))}", where="--held-out")
-    return (
-        [shop for shop in shops if shop.shop not in names],
-        [shop for shop in shops if shop.shop in names],
-    )
-
-
-def main() -> int:
-    """Train, measure on shops held out, export; returns 0, or 2 where something is wrong."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="what `data_gen.questions` wrote")
-    parser.add_argument("--out", type=Path, required=True, help="directory; a stopped run goes on")
-    parser.add_argument("--held-out", nargs="*", default=[], help="shops to measure on alone")
-    parser.add_argument("--epochs", type=float, default=Recipe.epochs)
-    options = parser.parse_args()
+def run(options: argparse.Namespace) -> None:
+    """Train, measure on shops held out, export."""
     from training.encoder_onnx import export
 
-    try:
-        learned, held = _held(read_shops(options.data), options.held_out)
-        base = unpacked_base(options.out.with_name(f"{options.out.name}-base"))
-        if held:
-            print("Before:", *_told(held, Encoder(base)), sep="\n")
-        encoder = train(learned, base, options.out, Recipe(epochs=options.epochs))
-        if held:
-            print("After:", *_told(held, encoder), sep="\n")
-        print(f"Wrote {export(options.out)}")
-    except HaggleError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Stopped; the same command goes on from the last saved step.", file=sys.stderr)
-        return 130
-    return 0
+    shops = read_rows(options.data, Shop, "shop", "data_gen.questions")
+    learned, held = held_out(shops, lambda shop: shop.shop, options.held_out)
+    base = unpacked_base(options.out.with_name(f"{options.out.name}-base"))
+    if held:
+        print("Before:", *_told(held, Encoder(base)), sep="\n")
+    encoder = train(learned, base, options.out, Recipe(epochs=options.epochs))
+    if held:
+        print("After:", *_told(held, encoder), sep="\n")
+    print(f"Wrote {export(options.out)}")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(command((__doc__ or "").partition("\n")[0], Recipe.epochs, run))

@@ -14,7 +14,7 @@ from functools import cached_property
 from haggle.language.lexicon import reader
 from haggle.language.term_slots import TermSlots
 from haggle.language.terms import Terms
-from haggle.language.tokens import Token
+from haggle.language.tokens import Token, holds
 
 NEUTRAL = ("courtesy", "terms")
 DEAL = ("affirm",)
@@ -109,9 +109,9 @@ class Answer:
 
     def _leaves(self) -> bool:
         """Whether a farewell, or other words of going, are in the line."""
-        every = range(len(self._words))
-        parts = any(role == "parting" for at in every for _, role in self._line.phrases(at))
-        return parts or self._holds(every, self._english.lexicon.leaving)
+        places = range(len(self._words))
+        parts = any(role == "parting" for at in places for _, role in self._line.phrases(at))
+        return parts or holds(self._words, self._english.lexicon.leaving)
 
     def _takes_back(self) -> bool:
         """Whether a clause is a mere denial (`deal, not`), or an action puts something back."""
@@ -123,12 +123,7 @@ class Answer:
 
     def _against(self, places: range) -> bool:
         """Whether words tell an action that is none of an agreement: `puts the coins back`."""
-        return self._holds(places, self._english.lexicon.gestures_against)
-
-    def _holds(self, places: range, phrases: Collection[str]) -> bool:
-        """Whether one of these phrases stands among the words at some places."""
-        said = f" {' '.join(self._said_at(places))} "
-        return any(f" {phrase} " in said for phrase in phrases)
+        return holds(self._said_at(places), self._english.lexicon.gestures_against)
 
     def _said_at(self, places: range) -> list[str]:
         return self._words[places.start : places.stop]

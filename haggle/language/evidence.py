@@ -15,7 +15,7 @@ from haggle.language.answer import Answer
 from haggle.language.english.impossible import bids_below_nothing
 from haggle.language.lexicon import reader
 from haggle.language.terms import Terms
-from haggle.language.tokens import hidden_characters
+from haggle.language.tokens import hidden_characters, holds
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
@@ -101,5 +101,4 @@ class Consent:
         return bids_below_nothing(self.line)
 
     def _holds(self, phrases: Collection[str]) -> bool:
-        said = f" {' '.join(token.text for token in reader().words(self.line))} "
-        return any(f" {phrase} " in said for phrase in phrases)
+        return holds((token.text for token in reader().words(self.line)), phrases)

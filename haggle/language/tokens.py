@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -140,6 +140,12 @@ def slips(words: Collection[str]) -> dict[str, str]:
         for slip in wrong - {word}:
             meant.setdefault(slip, set()).add(word)
     return {slip: found.pop() for slip, found in meant.items() if len(found) == 1}
+
+
+def holds(words: Iterable[str], phrases: Iterable[str]) -> bool:
+    """Whether one of these phrases stands among the words."""
+    said = f" {' '.join(words)} "
+    return any(f" {phrase} " in said for phrase in phrases)
 
 
 def hidden_characters(line: str) -> bool:

@@ -58,6 +58,7 @@ class Session(Episode):
     agreed so far, None without a cart; `deal` is what the player last haggled it down to, and for
     which goods; `shown` are the names shown last. Sold stock leaves the world. `opening` is the
     world as it was at first. `missed` is to be told in this turn: what others bought meanwhile.
+    `withheld`: the last answer to a review was not clear enough to sell.
     """
 
     procedure: Procedure

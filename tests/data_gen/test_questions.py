@@ -12,7 +12,8 @@ from data_gen import questions
 from data_gen.questions import QUESTIONS, all_questions, read_questions
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
-from training.sentences import read_shops
+from training.encoder import read_rows
+from training.sentences import Shop
 
 from .conftest import grams
 
@@ -46,7 +47,7 @@ def test_no_question_shares_six_words_with_a_benchmark(benchmark_grams):
     ("row", "complaint"),
     [
         ("nail\t1", "line 2: 2 fields, not three"),
-        ("nail\t1\t ", "line 2: 3 fields, not three"),
+        ("nail\t1\t ", "line 2: an empty field"),
         ("gold\tneed\tsomething shiny", "line 2: 'gold' is not sold there"),
         ("{id}\t99\thow long is it?", "line 2: '99' is no sentence of"),
         ("{id}\tneeds\tI want to hang a door", "line 2: 'needs' is no sentence of"),
@@ -76,6 +77,6 @@ def test_what_is_written_can_be_learned_from(
     monkeypatch.setattr("sys.argv", ["questions", "--out", str(out)])
     assert questions.main() == 0
     assert f"{len(FILES)} shops" in capsys.readouterr().out
-    shops = read_shops(out)
+    shops = read_rows(out, Shop, "shop", "data_gen.questions")
     assert [shop.shop for shop in shops] == [path.stem for path in FILES]
     assert sum(len(shop.answered()) for shop in shops) > 4000

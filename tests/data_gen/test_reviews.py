@@ -11,7 +11,8 @@ from data_gen import reviews
 from data_gen.reviews import REVIEWS, all_answers, read_answers, read_reviews
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
-from training.consent import read_rows
+from training.consent import Row
+from training.encoder import read_rows
 
 from .conftest import grams
 
@@ -39,7 +40,7 @@ def test_no_answer_shares_six_words_with_a_benchmark(benchmark_grams):
     ("row", "complaint"),
     [
         ("a1\tyes", "line 2: 2 fields, not three"),
-        ("a1\tyes\t ", "line 2: 3 fields, not three"),
+        ("a1\tyes\t ", "line 2: an empty field"),
         ("zz\tyes\tdone", "line 2: no review 'zz'"),
         ("a1\tmaybe\tdone", "line 2: 'maybe' is no label"),
     ],
@@ -75,7 +76,7 @@ def test_what_is_written_can_be_learned_from_and_names_no_goods(
     out = tmp_path / "reviews.jsonl"
     monkeypatch.setattr("sys.argv", ["reviews", "--out", str(out)])
     assert reviews.main() == 0
-    rows = read_rows(out)
+    rows = read_rows(out, Row, "answer", "data_gen.reviews")
     assert f"{sum(row.agrees for row in rows)} lines that agree" in capsys.readouterr().out
     assert {row.writer for row in rows} == set(WRITERS)
     told = {row.line: row.text for row in rows}

@@ -239,3 +239,15 @@ def check_resumption(
         assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The base of the small encoders."""
+    from haggle.core.errors import HaggleError
+    from training.encoder import unpacked_base
+
+    try:
+        return unpacked_base(tmp_path_factory.mktemp("encoder") / "base")
+    except HaggleError as error:
+        pytest.skip(str(error))

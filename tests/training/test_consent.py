@@ -4,7 +4,6 @@ serving reads it."""
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ import torch
 from haggle.core.errors import HaggleError
 from haggle.language.judge import SHIPPED, MiniLMJudge
 from training import consent
-from training.consent import Recipe, Row, batches, odds_of, read_rows, train
-from training.encoder import STATE, unpacked_base
+from training.consent import Recipe, Row, batches, odds_of, train
+from training.encoder import STATE, command, held_out
 
 YES = ["flurk indeed", "flurk it is", "mun flurk", "flurk flurk"]
 NO = ["snark indeed", "snark it is", "mun snark", "snark snark"]
@@ -22,16 +21,10 @@ ROWS = [Row(line, "a1", line in YES, "a", False, line) for line in YES + NO]
 QUICK = Recipe(epochs=8, batch=4, save_every=4, warmup=2, learning_rate=3e-4)
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return unpacked_base(tmp_path_factory.mktemp("consent") / "base")
-    except HaggleError as error:
-        pytest.skip(str(error))
-
-
-def test_it_learns_what_agrees_and_says_the_same_in_eight_bits(base: Path, tmp_path: Path) -> None:
-    model = train(ROWS, base, tmp_path, QUICK)
+def test_it_learns_what_agrees_and_says_the_same_in_eight_bits(
+    minilm: Path, tmp_path: Path
+) -> None:
+    model = train(ROWS, minilm, tmp_path, QUICK)
     odds = odds_of(model, YES + NO)
     assert min(odds[: len(YES)]) > max(odds[len(YES) :])
     pytest.importorskip("onnxscript", reason="the extra `sentences` is not installed")
@@ -44,17 +37,17 @@ def test_it_learns_what_agrees_and_says_the_same_in_eight_bits(base: Path, tmp_p
 
 
 def test_an_export_that_says_something_else_is_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxscript", reason="the extra `sentences` is not installed")
-    model = train(ROWS, base, tmp_path, dataclasses.replace(QUICK, epochs=1))
+    model = train(ROWS, minilm, tmp_path, dataclasses.replace(QUICK, epochs=1))
     monkeypatch.setattr(consent, "odds_of", lambda model, probes: [50.0 for _ in probes])
     with pytest.raises(HaggleError, match="off the model on the mean"):
         consent.export(model, tmp_path, YES)
 
 
 def test_a_stopped_run_goes_on_and_another_one_is_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[int] = []
     real = consent.binary_cross_entropy_with_logits
@@ -67,12 +60,12 @@ def test_a_stopped_run_goes_on_and_another_one_is_refused(
 
     monkeypatch.setattr(consent, "binary_cross_entropy_with_logits", stopping)
     with pytest.raises(KeyboardInterrupt):
-        train(ROWS, base, tmp_path, QUICK)
+        train(ROWS, minilm, tmp_path, QUICK)
     assert torch.load(tmp_path / STATE, weights_only=True)["step"] == 4
-    train(ROWS, base, tmp_path, QUICK)
+    train(ROWS, minilm, tmp_path, QUICK)
     assert len(done) == 6 + 16 - 4
     with pytest.raises(HaggleError, match="a run with other settings or data"):
-        train(ROWS, base, tmp_path, dataclasses.replace(QUICK, seed=1))
+        train(ROWS, minilm, tmp_path, dataclasses.replace(QUICK, seed=1))
 
 
 def test_every_line_comes_once_an_epoch_and_epochs_differ() -> None:
@@ -83,12 +76,30 @@ def test_every_line_comes_once_an_epoch_and_epochs_differ() -> None:
     assert first != second
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [("", "no answers in it"), ("{\n", "not JSON"), (json.dumps({"line": "a"}), "no answer: ")],
-)
-def test_a_data_set_that_is_none_is_named(tmp_path: Path, text: str, complaint: str) -> None:
-    path = tmp_path / "reviews.jsonl"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(HaggleError, match=complaint):
-        read_rows(path)
+def test_who_is_held_out_must_be_in_the_data() -> None:
+    rows = [Row("yes", "a1", True, writer, False, "yes") for writer in "aab"]
+    learned, held = held_out(rows, lambda row: row.writer, ["b"])
+    assert [row.writer for row in learned] == ["a", "a"] and [row.writer for row in held] == ["b"]
+    with pytest.raises(HaggleError, match="not in the data: z"):
+        held_out(rows, lambda row: row.writer, ["z"])
+
+
+@pytest.mark.parametrize(("raised", "code"), [(None, 0), (KeyboardInterrupt, 130)])
+def test_a_command_tells_how_it_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raised: type[BaseException] | None, code: int
+) -> None:
+    def run(options: object) -> None:
+        if raised:
+            raise raised
+
+    monkeypatch.setattr("sys.argv", ["consent", "--data", "a", "--out", str(tmp_path)])
+    assert command("About.", 1.0, run) == code
+
+
+def test_a_data_set_that_is_missing_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "none.jsonl"
+    monkeypatch.setattr("sys.argv", ["consent", "--data", str(missing), "--out", str(tmp_path)])
+    assert command("About.", 1.0, consent.run) == 2
+    assert "none.jsonl" in capsys.readouterr().err

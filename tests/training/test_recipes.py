@@ -41,7 +41,6 @@ MEASURED = {
     "stepwise_longer",
     "talk",
     "voices",
-    "voices_more",
     "stepwise_more",
 }
 UNCOUNTED = {"smollm2_135m_grpo"}  # most of its time goes into drawing answers

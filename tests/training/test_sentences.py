@@ -13,8 +13,8 @@ import torch
 from haggle.core.errors import HaggleError
 from haggle.language.embeddings import SHIPPED, MiniLM
 from training import sentences
-from training.encoder import STATE, Encoder, unpacked_base
-from training.sentences import Recipe, Shop, batches, measured, read_shops, train
+from training.encoder import STATE, Encoder, read_rows
+from training.sentences import Recipe, Shop, batches, measured, train
 
 SENTENCES = ["Zib. It glows.", "Zib. Ores of Mun.", "Wob. It sings.", "Wob. It is made of tin."]
 ASKED = [
@@ -30,24 +30,16 @@ TINY = Shop(
 QUICK = Recipe(epochs=16, batch=4, save_every=4, warmup=2, learning_rate=1e-4)
 
 
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return unpacked_base(tmp_path_factory.mktemp("sentences") / "base")
-    except HaggleError as error:
-        pytest.skip(str(error))
-
-
-def test_it_learns_what_answers(base: Path, tmp_path: Path) -> None:
-    before = measured(Encoder(base), [TINY])
-    encoder = train([TINY], base, tmp_path / "run", QUICK)
+def test_it_learns_what_answers(minilm: Path, tmp_path: Path) -> None:
+    before = measured(Encoder(minilm), [TINY])
+    encoder = train([TINY], minilm, tmp_path / "run", QUICK)
     after = measured(encoder, [TINY])
     assert sum(right for right, _ in after.values()) > sum(right for right, _ in before.values())
     assert after["sentence of a good"][1] == 3 and after["need"][1] == 1
 
 
 def test_a_stopped_run_goes_on_and_another_one_is_refused(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[int] = []
     real = sentences.loss_of
@@ -60,12 +52,12 @@ def test_a_stopped_run_goes_on_and_another_one_is_refused(
 
     monkeypatch.setattr(sentences, "loss_of", stopping)
     with pytest.raises(KeyboardInterrupt):
-        train([TINY], base, tmp_path, QUICK)
+        train([TINY], minilm, tmp_path, QUICK)
     assert torch.load(tmp_path / STATE, weights_only=True)["step"] == 4
-    train([TINY], base, tmp_path, QUICK)
+    train([TINY], minilm, tmp_path, QUICK)
     assert len(done) == 6 + 32 - 4
     with pytest.raises(HaggleError, match="a run with other settings or data"):
-        train([TINY], base, tmp_path, dataclasses.replace(QUICK, seed=1))
+        train([TINY], minilm, tmp_path, dataclasses.replace(QUICK, seed=1))
 
 
 def test_every_line_comes_once_an_epoch() -> None:
@@ -75,11 +67,11 @@ def test_every_line_comes_once_an_epoch() -> None:
     assert len(set(lines)) == len(lines) == 10
 
 
-def test_what_is_exported_says_what_the_model_says(base: Path, tmp_path: Path) -> None:
+def test_what_is_exported_says_what_the_model_says(minilm: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="the extra `sentences` is not installed")
     from training.encoder_onnx import export
 
-    encoder = Encoder(base)
+    encoder = Encoder(minilm)
     encoder.save(tmp_path)
     folder = export(tmp_path)
     assert {path.name for path in folder.iterdir()} == {path.name for path in SHIPPED.iterdir()} - {
@@ -103,4 +95,4 @@ def test_a_data_set_that_is_none_is_named(tmp_path: Path, text: str, complaint: 
     path = tmp_path / "questions.jsonl"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(HaggleError, match=complaint):
-        read_shops(path)
+        read_rows(path, Shop, "shop", "data_gen.questions")

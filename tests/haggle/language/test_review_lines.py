@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from haggle.core.config import ROOT
+from haggle.language.english.linker import English
 from haggle.language.evidence import Judge, read_answer
 from haggle.language.judge import load_judge
 from haggle.language.terms import Good, Terms
@@ -20,7 +22,7 @@ SECOND = {  # said to a second question
     "again_attacked", "again_held_one", "again_held_two", "asked_again", "judge_attacked_again", "second_held",
     "second_question",
 }  # fmt: skip
-# How many lines that do not agree a judge lets pass, of 5,398 in all: known, not mended.
+# How many lines that do not agree a judge lets pass, of 5,495 in all: known, not mended.
 LEAKS = {
     "again_attacked": 2,
     "again_held_one": 1,
@@ -67,7 +69,9 @@ def closed(path: Path, judge: Judge | None) -> dict[bool, list[str]]:
         of[agrees] += 1
         if read_answer(line, terms, judge, again=again).verdict == "affirms":
             found[agrees].append(line)
-    print(f"{path.stem}: asked once more {of[True] - len(found[True])} of {of[True]} yeses")
+    held = of[True] - len(found[True])
+    print(f"{path.stem}: asked once more {held} of {of[True]} yeses, "
+          f"{len(found[False])} of {of[False]} others close")  # fmt: skip
     assert of[False] > 100
     return found
 
@@ -84,3 +88,34 @@ def test_with_a_judge_hardly_another_one_does(path: Path) -> None:
         pytest.skip("the extra `embeddings` is not installed")
     wrong = closed(path, judge)[False]
     assert len(wrong) <= LEAKS.get(path.stem, 0), wrong
+
+
+@pytest.mark.parametrize(("judged", "most_held"), [(False, 0.35), (True, 0.25)])
+def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one(judged, most_held):
+    """With the guard at `state` no other line can close a sale, with a judge and without."""
+    from eval.cases import load_cases
+    from haggle.trade.replay import replay
+    from haggle.trade.review import terms_of
+    from haggle.trade.session import Session
+    from haggle.trade.world_io import load_worlds
+
+    judge = load_judge("auto") if judged else None
+    if judged and judge is None:
+        pytest.skip("the extra `embeddings` is not installed")
+    worlds = load_worlds(ROOT / "eval/benchmarks/worlds")
+    held = yes = 0
+    for case in load_cases(ROOT / "eval/benchmarks/review-dev.jsonl", worlds):
+        session = Session(worlds[case.world], linker=English(None, judge))
+        for exchange in case.history:
+            replay(session, exchange)
+        terms = terms_of(session.world, session.cart, session.sale_price)
+        assert terms is not None
+        consent = session.read(case.player).consent
+        assert consent is not None
+        agrees = consent.answer(terms).verdict == "affirms"
+        if "no" in case.tags:
+            assert not agrees, case.player
+        else:
+            yes += 1
+            held += not agrees
+    assert held / yes <= most_held
