@@ -14,7 +14,7 @@ from functools import cached_property
 from haggle.language.lexicon import reader
 from haggle.language.term_slots import TermSlots
 from haggle.language.terms import Terms
-from haggle.language.tokens import Token, holds
+from haggle.language.tokens import NEGATIONS, Token, holds
 
 NEUTRAL = ("courtesy", "terms")
 DEAL = ("affirm",)
@@ -23,7 +23,6 @@ YES = (*STRONG, "bare")
 AGREEING = (*YES, "assent")
 REMARKS = ("remark", "wish")
 SPOKEN = (*AGREEING, "parting", *REMARKS, *NEUTRAL)
-NEGATIONS = frozenset({"not", "no", "never", "nor", "neither", "without", "except", "minus"})
 ACTED = ("gesture", "deed", *AGREEING, *NEUTRAL)
 
 
@@ -96,6 +95,8 @@ class Answer:
         agreeing, denied = set[int](), set[int]()
         for sentence in self._sentences:
             if self._agrees_by_itself(sentence, again):
+                if self._hedges(sentence):
+                    return False
                 agreeing.update(sentence.places)
             if NEGATIONS.intersection(self._said_at(sentence.places)):
                 denied.update(sentence.places)
@@ -130,11 +131,28 @@ class Answer:
 
     def _agrees_by_itself(self, sentence: _Sentence, again: bool) -> bool:
         """Whether a sentence agrees, or a clause of it closes the deal or begins to."""
+        clauses = [self._led(clause) for clause in sentence.clauses]
         return (
             self._is_one_of(YES if again else STRONG, sentence.places)
-            or any(self._is_one_of(YES if again else DEAL, clause) for clause in sentence.clauses)
-            or any(self._opens(clause) for clause in sentence.clauses)
+            or any(self._is_one_of(YES if again else DEAL, clause) for clause in clauses)
+            or any(self._opens(clause) for clause in clauses)
         )
+
+    def _hedges(self, sentence: _Sentence) -> bool:
+        """Whether a clause of a sentence that no phrases account for has a word that puts off,
+        limits or turns terms down: `cheaper sounds good to me, ring it up`."""
+        return any(
+            self._english.hedges.intersection(self._said_at(clause))
+            for clause in sentence.clauses
+            if not self._line.tiles(clause.start, clause.stop, SPOKEN)
+        )
+
+    def _led(self, clause: range) -> range:
+        """A clause without the words that lead it on: `so`, `and`."""
+        start = clause.start
+        while start < clause.stop - 1 and self._words[start] in self._english.lexicon.leading:
+            start += 1
+        return range(start, clause.stop)
 
     def _is_one_of(self, roles: Collection[str], places: range) -> bool:
         """Whether these words are a row of phrases, one of them of such a role."""

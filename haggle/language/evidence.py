@@ -7,6 +7,7 @@ says whether they are harmless; it is a model, and can only refuse. Without one 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -15,7 +16,7 @@ from haggle.language.answer import Answer
 from haggle.language.english.impossible import bids_below_nothing
 from haggle.language.lexicon import reader
 from haggle.language.terms import Terms
-from haggle.language.tokens import hidden_characters, holds
+from haggle.language.tokens import affirmed, hidden_characters, segments
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
@@ -60,11 +61,20 @@ def read_answer(
         return Evidence("refuses")
     if answer.is_all("cancel"):
         return Evidence("cancels")
-    affirms = answer.affirms()
-    if judge and (affirms or (not others and answer.agrees_in_part(again=again))):
-        odds = judge.agreement((AGAIN if again else "") + answer.in_general())
-        affirms = odds > (DOUBTFUL if affirms else HARMLESS)
+    least = _least_odds(answer, others=others, again=again, judged=judge is not None)
+    affirms = least < math.inf and (
+        judge is None or judge.agreement((AGAIN if again else "") + answer.in_general()) > least
+    )
     return Evidence("affirms") if affirms else Evidence("open", *answer.doubt())
+
+
+def _least_odds(answer: Answer, *, others: bool, again: bool, judged: bool) -> float:
+    """The log odds above which a judge lets a line agree; infinite where code reads no yes in it.
+    A second yes of which every word is accounted for is not doubted again."""
+    if answer.affirms():
+        return -math.inf if again else DOUBTFUL
+    in_part = judged and not others and answer.agrees_in_part(again=again)
+    return HARMLESS if in_part else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +90,33 @@ class Consent:
         return read_answer(self.line, terms, self.judge, others=self.others, again=again)
 
     def leaves(self) -> bool:
-        """Whether the player leaves, or ends the talk by abuse."""
+        """Whether the player leaves, or ends the talk by abuse. Nobody leaves by a question."""
         lexicon = reader().lexicon
-        return self._holds((*lexicon.leaving, *lexicon.abuse))
+        return self._says((*lexicon.leaving, *lexicon.abuse), asked=False)
 
     def abuses(self) -> bool:
         """Whether the player is abusive."""
-        return self._holds(reader().lexicon.abuse)
+        return self._says(reader().lexicon.abuse, asked=False)
 
     def calls_off(self) -> bool:
-        """Whether the whole order is called off."""
-        return self._holds(reader().lexicon.calling_off)
+        """Whether the whole order is called off, or is asked to be: `could you cancel it?`"""
+        return self._says(reader().lexicon.calling_off)
 
     def replaces(self) -> bool:
         """Whether another order takes the place of the last one."""
-        return self._holds(reader().lexicon.replacing)
+        return self._says(reader().lexicon.replacing)
 
     def bids_below_nothing(self) -> bool:
         """Whether it bids less than nothing."""
         return bids_below_nothing(self.line)
 
-    def _holds(self, phrases: Collection[str]) -> bool:
-        return holds((token.text for token in reader().words(self.line)), phrases)
+    def _says(self, phrases: Collection[str], asked: bool = True) -> bool:
+        """Whether a clause says one of these phrases, in a question only where it may be `asked`
+        for, and not where it asks what is so: `is it clear?`"""
+        for clause in segments(reader().words(self.line)):
+            is_question = clause[-1] == "?"
+            if is_question and not (asked and clause[0] not in reader().lexicon.wondering):
+                continue
+            if affirmed(clause, phrases):
+                return True
+        return False

@@ -16,6 +16,7 @@ from haggle.language.phrases import Grammar
 from haggle.language.tokens import Token, asides, slips, tokens
 
 SLOTS = {"price", "paid", "any", "goods", "count", "name"}
+HEDGES = ("condition", "delay", "change", "refusal")  # doubts that limit what they stand beside
 ENGLISH = Path(__file__).parent / "english"
 
 
@@ -33,10 +34,12 @@ class Lexicon(Record):
     speakers: list[str]
     joints: list[list[str]]
     doubts: dict[str, list[str]]
+    hedging: list[str]
     leaving: list[str]
     abuse: list[str]
     calling_off: list[str]
     replacing: list[str]
+    wondering: list[str]
     spellings: dict[str, str]
 
 
@@ -61,6 +64,7 @@ class Reader:
     gestures: frozenset[str]
     known: frozenset[str]
     joints: frozenset[tuple[str, str]]
+    hedges: frozenset[str]
     mended: dict[str, str]
 
     def words(self, line: str, names: Collection[str] = ()) -> list[Token]:
@@ -112,6 +116,7 @@ def _reader() -> Reader:
         joints=frozenset(
             pair for one, two in lexicon.joints for pair in product(one.split(), two.split())
         ),
+        hedges=frozenset(lexicon.hedging).union(*(lexicon.doubts[kind] for kind in HEDGES)),
         known=frozenset(grammar.words | gestures | spoken),
         mended=slips({word for text in agreeing for word in re.findall(r"[a-z]{4,}", text)}),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -25,6 +25,9 @@ _TIMES = re.compile(r"x\d+")
 _STRETCHED = re.compile(r"(.)\1{2,}")
 _APOSTROPHES = re.compile("[’´ʼ`‘]")
 _TITLES = re.compile(r"\b(mr|mrs|ms|dr|prof|capt|st)\.(?=\s+\w)")  # no end of a sentence
+NEGATIONS = frozenset({"not", "no", "never", "nor", "neither", "without", "except", "minus"})
+DENIALS = NEGATIONS - {"no"}  # what denies the verb behind it
+DENIED = 4  # words behind a denial that it may deny
 LEAST_MENDED = 5  # letters of a word that may be misspelt by one
 
 
@@ -140,6 +143,30 @@ def slips(words: Collection[str]) -> dict[str, str]:
         for slip in wrong - {word}:
             meant.setdefault(slip, set()).add(word)
     return {slip: found.pop() for slip, found in meant.items() if len(found) == 1}
+
+
+def segments(found: Iterable[Token]) -> Iterator[list[str]]:
+    """The words of each clause; a question ends with its sign."""
+    clause: list[str] = []
+    for token in found:
+        if token.kind not in {"stop", "comma"}:
+            clause.append(token.text)
+        if clause and (token.kind in {"stop", "comma"} or token.text == "?"):
+            yield clause
+            clause = []
+    if clause:
+        yield clause
+
+
+def affirmed(words: Sequence[str], phrases: Iterable[str]) -> bool:
+    """Whether one of these phrases stands among the words of a clause, and no negation right before
+    it: not in `I never forget a face`."""
+    said = f" {' '.join(words)} "
+    for phrase in phrases:
+        before, found, _ = said.partition(f" {phrase} ")
+        if found and DENIALS.isdisjoint(before.split()[-DENIED:]):
+            return True
+    return False
 
 
 def holds(words: Iterable[str], phrases: Iterable[str]) -> bool:

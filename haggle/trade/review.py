@@ -27,8 +27,8 @@ def said(session: Session, reason: str, evidence: Evidence | None = None) -> str
     words = quoted(evidence.words) if evidence else ""
     if not words:
         variants = [v for v in variants if "{words}" not in v] or lines().open["unclear"]
-    fresh = [v for v in variants if v != session.last_line]
-    return (fresh or variants)[0].replace("{words}", words)
+    told = [variant.replace("{words}", words) for variant in variants]
+    return next((line for line in told if line != session.last_line), told[0])
 
 
 def quoted(words: str) -> str:

@@ -18,7 +18,7 @@ from haggle.language.reading import Catalogue, Thing, View
 from haggle.language.terms import Good, Terms
 
 TERMS = Terms((Good("lamp", ("Brass Lamp", "Brass Lamps"), 2),), 48, "florins", "Ada")
-TALK = "wrap them up, the wind tore half my roof off on Tuesday"
+TALK = "wrap them up, the wind tore my roof off"
 
 
 class Sure:
@@ -32,6 +32,8 @@ class Sure:
         return self.odds
 
 
+CHANGING = ["not", "never", "if", "unless", "when", "tomorrow", "later", "maybe", "but", "only", "seven", "40", "half",
+            "more", "less", "instead", "without", "cheaper"]  # fmt: skip
 YES, UNSURE, NO = 99.0, 0.0, -99.0
 
 
@@ -58,14 +60,14 @@ def test_words_beside_a_yes_keep_a_sale_open_unless_a_judge_finds_them_harmless(
 @pytest.mark.parametrize(
     "line",
     [
-        "the wind tore half my roof off on Tuesday",  # no yes in it
+        "the wind tore my roof off",  # no yes in it
         "what a fine lamp for a dark roof",
-        "wrap them up, the wind tore half my roof off on Tuesday, no?",
-        "wrap up three lamps, the wind tore half my roof off",
-        "wrap them up for forty, the wind tore half my roof off",
+        "wrap them up, the wind tore my roof off, no?",
+        "wrap up three lamps, the wind tore my roof off",
+        "wrap them up for forty, the wind tore my roof off",
         "wrap them up, my roof needs no lamps",
         '"wrap them up", said the wind',
-        "wrap them up, the wind tore half my roof off, and I'm",
+        "wrap them up, the wind tore my roof off, and I'm",
         "nein, danke, der Wind",
         "*nods at the wind*",
         "wrap them up, not",
@@ -81,6 +83,11 @@ def test_words_beside_a_yes_keep_a_sale_open_unless_a_judge_finds_them_harmless(
         "I can pay you next week, wind permitting",
         "put it on hold for me, the wind is up",
         "you are all right, thanks",
+        "cheaper sounds good to me, wrap them up",
+        "maybe aye, wrap them up, and thanks",
+        "later sounds good to me, wrap them up",
+        "aye, wrap them up, and only one",
+        "nein aye, wrap them up",
     ],
 )
 def test_a_judge_supplies_no_yes_and_no_other_terms(line: str):
@@ -125,8 +132,19 @@ def test_a_judge_that_is_sure_of_the_contrary_overrules_a_yes():
     assert verdict("deal", Sure(NO)) == verdict("deal", Sure(DOUBTFUL)) == "open"
 
 
+def test_a_second_yes_of_which_every_word_is_read_is_not_doubted_again():
+    assert verdict("fine", Sure(NO)) == "open"
+    assert verdict("fine", Sure(NO), again=True) == "affirms"
+
+
+@pytest.mark.parametrize("word", [*CHANGING, "nein"])
+def test_a_word_that_changes_terms_stands_beside_no_agreement_in_its_sentence(word: str):
+    for line in ("the wind tore my {} roof off, wrap them up", "wrap them up, {} the wind is up"):
+        assert verdict(line.format(word), Sure(YES)) == "open"
+
+
 def test_a_mere_yes_beside_small_talk_answers_a_second_question_only():
-    line = "yes, the wind tore half my roof off on Tuesday"
+    line = "yes, the wind tore my roof off"
     assert verdict(line, Sure(YES)) == "open"
     assert verdict(line, Sure(YES), again=True) == "affirms"
     assert verdict(line, Sure(HARMLESS), again=True) == "open"

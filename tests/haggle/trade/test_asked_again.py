@@ -8,8 +8,8 @@ from haggle.language.english.linker import English
 from haggle.trade.session_record import from_record, to_record
 from haggle.trade.shared_stock import refused
 
-CHATTY = "yes, the wind tore half my roof off on Tuesday"
-UNCLEAR = "the wind tore half my roof off on Tuesday"
+CHATTY = "yes, the wind tore my roof off"
+UNCLEAR = "the wind tore my roof off"
 
 
 class Sure:

@@ -85,10 +85,11 @@ def test_with_the_guard_off_the_model_decides(reviewed):
     assert customer.turn("COMMIT_SALE", "Sold.", player="no way").state == "COMMIT_SALE"
 
 
-def test_why_a_sale_stays_open_is_never_told_twice_alike(reviewed):
+@pytest.mark.parametrize("line", ["hmm dunno", "yes, 40 shells", "yes if sharp", "instead"])
+def test_why_a_sale_stays_open_is_never_told_twice_alike(reviewed, line):
     customer = reviewed()
     told = [
-        customer.turn("COMMIT_SALE", "Sold.", player="hmm dunno").response.npc_dialogue
+        customer.turn("COMMIT_SALE", "Sold.", player=line).response.npc_dialogue
         for _ in range(6)
     ]
     assert all(a != b for a, b in pairwise(told))
@@ -145,6 +146,23 @@ def test_nothing_is_called_off_or_ended_without_words_for_it(visit):
     stays = customer.turn("END", "Farewell!", player="Well, a crown's a crown.")
     assert stays.state == "CASUAL" and "no_farewell" in stays.interventions
     assert customer.turn("END", "Farewell!", player="i'm off, bye").state == "END"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["don't cancel it, please", "is it clear?", "it's a clear day", "I never forget a face"],
+)
+def test_words_of_calling_off_that_call_nothing_off_leave_the_cart(visit, line):
+    customer = visit()
+    customer.offer(*GOODS)
+    assert customer.turn("CASUAL", "All put back.", player=line, cart=[]).cart == {"axe": 2}
+
+
+@pytest.mark.parametrize(
+    "line", ["I'm not leaving yet", "are you a thief?", "I am not going to say goodbye"]
+)
+def test_words_of_leaving_that_are_no_farewell_end_nothing(visit, line):
+    assert visit().turn("END", "Farewell!", player=line).state == "CASUAL"
 
 
 def test_goods_come_into_a_cart_only_when_named_shown_or_there(visit):
