@@ -35,12 +35,13 @@ MOST_OF_A_FEW = 3
 FEW = 2  # pieces more that need no number
 
 _CLAUSE_END = re.compile(r"[.;:!?]|,(?!\d)|\b(?:and|but|so)\b")
-_TAKES = re.compile(  # "take four out", "lose one", "put two of them back"
+_TAKES = re.compile(  # "take four out", "lose one", "put two of them back", "two of the six can go"
     r"\b(?:(?:take|put)(?= (?:\S+ ){1,4}(?:out|off|away|back)\b)|drop|lose|remove|scrap|strike"
     r"|(?:swap|switch|exchange|trade|change)(?= \S+ of (?:the|my|those|these|them)\b))"
     r" (?:(?:out|off|away|back|just|only|another) )?(\d+|[a-z]+)\b"
-    r"|\b(?P<passive>\d+|[a-z]+) of (?:the|my|those|these|them) (?:\S+ ){0,3}"
-    r"(?:swapped|exchanged|changed)\b"
+    r"|\b(?P<passive>\d+|[a-z]+) of (?:the|my|those|these|them) (?:(?:\S+ ){0,3}"
+    r"(?:swapped|exchanged|changed|(?:can|may|should|must) (?:go|come off|come out))\b"
+    r"|(?:back|off|out)(?: please)?\s*$)"
 )
 _MORE = re.compile(r"\b(?:\d+|[a-z]+) more\b(?! than\b)|\banother (?:\d+|[a-z]+) ")
 _SETS = re.compile(r"\b(?:make (?:it|that|them|those)|only|just|in all|altogether|i said)\b")

@@ -59,8 +59,13 @@ _POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take 
     r"(?=\W*$|,| (?:too|then|please|as|and)\b))"
 )
 _EXCHANGES = re.compile(
-    r"\b(?:swap|switch|exchange|change) (?:it|that|this|them|those|these)"
-    r" (?:for|to|into)(?: (\w+))?",
+    r"\b(?:swap|switch|exchange|change)"
+    r" (?P<old>it|that|this|them|those|these|(?:the|my|that|those) (?:\S+ ){0,3}?\S+)"
+    r" (?:for|to|into)(?: (?P<number>\w+))?",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(  # "the lamp instead", and no more
+    r"^(?P<old>)(?P<number>)(?:[\w'’-]+ ){1,5}instead(?:,? (?:please|then|thanks))?\W*$",
     re.IGNORECASE,
 )
 _NOT_ASKED = re.compile(  # before a swap: "never would I", "my husband would"
@@ -156,20 +161,23 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
 
 
 def _exchanged(heard: Heard) -> CartLines:
-    """The order in which the one good that a line names takes the place of the one there is: "could
-    I swap that for two of the late ones?" Empty where it does not say so."""
-    session, line = heard.session, heard.line
-    named = session.named(line) - session.cart.keys() - ruled_out(session.world, line)
-    spoken = _EXCHANGES.search(line)
-    if not spoken or len(session.cart) != 1 or len(named) != 1:
+    """The order in which the one new good that a line names takes the place of another: "could I
+    swap that for two of the late ones?", "the lamp instead" right behind a price. Empty where it
+    does not say so, or not for what."""
+    session, line, cart = heard.session, heard.line, heard.session.cart
+    named = session.named(line) - cart.keys() - ruled_out(session.world, line)
+    spoken = _EXCHANGES.search(line) or (_INSTEAD.search(line) if session.has_priced else None)
+    if not spoken or len(named) != 1 or _NOT_ASKED.search(line[: spoken.start()]):
         return ()
-    if _NOT_ASKED.search(line[: spoken.start()]):
+    old = session.named(spoken["old"], sure=False) & cart.keys() or cart.keys()
+    if len(old) != 1:
         return ()
-    (new,), (gone,) = named, session.cart.values()
+    (new,), (gone,) = named, old
     sure = [m for m in session.read(line).mentions if m.candidates]
     counts = [m.quantity for m in sure if m.candidates[0].id == new]
-    number = whole_number(spoken[1] or "")
-    return ((session.world.by_id[new].item_name, next(filter(None, counts), number or gone)),)
+    number = next(filter(None, counts), whole_number(spoken["number"] or "") or cart[gone])
+    changed = {i: n for i, n in cart.items() if i != gone} | {new: number}
+    return tuple((session.world.by_id[i].item_name, n) for i, n in changed.items())
 
 
 def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str]) -> list[str]:

@@ -114,6 +114,12 @@ class Session(Episode):
         return self.review_holds and self.procedure.is_review(self.state)
 
     @property
+    def has_priced(self) -> bool:
+        """Whether what the merchant said last was a price of the order."""
+        state = self.procedure.states.get(self.state)
+        return state is not None and state.priced
+
+    @property
     def asked_again(self) -> bool:
         """Whether a first answer to the review on the table was not clear, and the merchant has
         asked once more."""

@@ -89,8 +89,7 @@ def test_with_the_guard_off_the_model_decides(reviewed):
 def test_why_a_sale_stays_open_is_never_told_twice_alike(reviewed, line):
     customer = reviewed()
     told = [
-        customer.turn("COMMIT_SALE", "Sold.", player=line).response.npc_dialogue
-        for _ in range(6)
+        customer.turn("COMMIT_SALE", "Sold.", player=line).response.npc_dialogue for _ in range(6)
     ]
     assert all(a != b for a, b in pairwise(told))
 

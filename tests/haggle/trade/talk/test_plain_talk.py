@@ -47,6 +47,31 @@ def test_one_good_takes_the_place_of_another(talk: Talk) -> None:
     assert turn.cart == {"bottle_of_lamp_oil": 2}
 
 
+@pytest.mark.parametrize(
+    ("line", "cart"),
+    [
+        ("swap the rope for two bottles of the oil", {"bottle_of_lamp_oil": 2}),
+        ("bottle of lamp oil instead", {"bottle_of_lamp_oil": 1}),
+        ("a bottle of lamp oil instead, please", {"bottle_of_lamp_oil": 1}),
+    ],
+)
+def test_so_it_does_where_the_model_adds_it(talk: Talk, line, cart) -> None:
+    turn = talk(("a rope", order(Coil_of_Rope=1)), (line, change(Bottle_of_Lamp_Oil=1)))
+    assert turn.cart == cart
+
+
+def test_of_several_the_one_that_is_named_goes(talk: Talk) -> None:
+    first = ("a rope and sea boots", order(Coil_of_Rope=1, Sea_Boots=1))
+    turn = talk(first, ("change my rope to a bottle of lamp oil", change(Bottle_of_Lamp_Oil=1)))
+    assert turn.cart == {"sea_boots": 1, "bottle_of_lamp_oil": 1}
+
+
+@pytest.mark.parametrize("line", ["2 of the 6 can go", "two of those back please"])
+def test_so_many_of_them_may_go(talk: Talk, line) -> None:
+    turn = talk(("six ropes", order(Coil_of_Rope=6)), (line, order(Coil_of_Rope=2)))
+    assert turn.cart == {"coil_of_rope": 4}
+
+
 def test_numbers_of_goods_told_in_full_are_those_of_the_order(talk: Talk) -> None:
     bought = ("a rope and a bottle of oil", order(Coil_of_Rope=1, Bottle_of_Lamp_Oil=1))
     line = "I'd better have three ropes with the two bottles of oil"
