@@ -156,6 +156,76 @@ def test_the_guard_keeps_a_forbidden_sale_from_happening(bench):
     assert metrics["forbidden_rate"] == 0.0 and metrics["joint_accuracy"] == 1.0
 
 
+REVIEWED = [
+    OFFERED,
+    {
+        "player": "ok",
+        "npc": OFFERED["npc"] | {"npc_dialogue": "1 Sharp Axe, 130 gold?", "context_subtype": "FINAL_CHECK"},
+    },
+]  # fmt: skip
+NO = {"states": ["FINAL_CHECK", "CASUAL"], "forbidden_states": ["COMMIT_SALE"]}
+YES = {"states": ["COMMIT_SALE"]}
+SELLS = compact("COMMIT_SALE", "FINAL_CHECK")
+
+
+def counts(rates: dict[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Wrongful sales and held-up yeses, each with the number of cases that were asked."""
+    wrongful, held_up = rates["wrongful_sales"], rates["held_up_yeses"]
+    return (wrongful["passed"], wrongful["n"]), (held_up["passed"], held_up["n"])
+
+
+def test_a_sale_on_a_line_that_is_no_agreement_is_counted_as_wrongful(bench):
+    cases = [
+        case(1, gold=NO, history=REVIEWED, tags=["no", "delay"]),
+        case(2, gold=NO, history=REVIEWED, tags=["no", "irony"]),
+        case(3, gold=NO, history=[OFFERED], tags=["no"]),  # no answer to a review
+        case(4, gold=YES, history=REVIEWED, tags=["yes"]),
+    ]
+    metrics, _, _ = bench(cases, {f"line {n}": SELLS for n in (1, 3, 4)})
+    assert counts(metrics) == ((1, 2), (0, 1))
+    assert metrics["wrongful_sales"]["value"] == 0.5 and metrics["held_up_yeses"]["value"] == 0
+    told = {tag: counts(rates) for tag, rates in metrics["by_tag"].items()}
+    assert told == {
+        "no": ((1, 2), (0, 0)), "delay": ((1, 1), (0, 0)), "irony": ((0, 1), (0, 0)),
+        "yes": ((0, 0), (0, 1)),
+    }  # fmt: skip
+
+
+def test_a_yes_that_closes_no_sale_is_counted_as_held_up(bench):
+    cases = [case(n, gold=YES, history=REVIEWED, tags=["yes"]) for n in (1, 2, 3)]
+    cases.append(case(4, gold=YES | {"states": ["COMMIT_SALE", "FINAL_CHECK"]}, history=REVIEWED))
+    answers = {"line 1": SELLS, "line 2": compact("FINAL_CHECK", "FINAL_CHECK")}
+    metrics, _, _ = bench(cases, answers)
+    assert counts(metrics) == ((0, 0), (2, 3)), "a case that may stay open holds nobody up"
+    assert metrics["held_up_yeses"]["value"] == pytest.approx(2 / 3)
+
+
+def test_the_guard_turns_a_wrongful_sale_into_none_and_holds_up_what_it_cannot_read(bench):
+    said = {"no": "deal once I've seen it", "plain": "yes", "odd": "my boat is yours to paint"}
+    cases = [
+        case(1, player=said["no"], gold=NO, history=REVIEWED),
+        case(2, player=said["plain"], gold=YES, history=REVIEWED),
+        case(3, player=said["odd"], gold=YES, history=REVIEWED),
+    ]
+    answers = dict.fromkeys(said.values(), SELLS)
+    assert counts(bench(cases, answers)[0]) == ((1, 1), (0, 2))
+    assert counts(bench(cases, answers, guard="state")[0]) == ((0, 1), (1, 2))
+
+
+def test_a_yes_that_does_not_follow_the_review_at_once_is_listed_as_renewed(bench):
+    chat = {"player": "nice hat", "npc": {"npc_dialogue": "Thank you.", "context_type": "CASUAL"}}
+    cases = [
+        case(1, player="yes", gold=YES, history=[*REVIEWED, chat]),
+        case(2, player="yes", gold=YES, history=REVIEWED),
+        case(3, player="yes, for 3 shells", gold=NO, history=REVIEWED),
+    ]
+    answers = dict.fromkeys(("yes", "yes, for 3 shells"), SELLS)
+    metrics, predictions, _ = bench(cases, answers, guard="state")
+    assert metrics["renewed"] == ["c1"]
+    assert [p["turn"]["withheld"] for p in predictions] == ["renewed", "", "number"]
+    assert bench(cases, answers)[0]["renewed"] == [], "with the guard off it is sold"
+
+
 def test_garbage_is_no_valid_json_but_may_still_be_judged(bench):
     metrics, predictions, _ = bench([case(1), case(2)], {"line 1": "garbage"})
     assert metrics["valid_json_rate"] == 0.5
