@@ -138,5 +138,7 @@ def test_a_line_is_read_in_a_millisecond_and_with_a_judge_in_twenty(judged):
     median, most = statistics.median(took), statistics.quantiles(took, n=20)[-1]
     print(f"{len(took)} lines, median {median:.2f} ms, 95% within {most:.2f} ms")
     assert len(took) > 600
-    assert median < 1.5, "1 ms on a quiet machine; a busy one gets half as much again"
-    assert not judged or most < 20.0
+    if judged:
+        assert most < 20.0
+    else:
+        assert median < 1.5, "1 ms on a quiet machine; a busy one gets half as much again"
