@@ -32,7 +32,7 @@ items:
   - {item_id: map, item_name: Local Map, price: 60, quantity: 1}
   - {item_id: wand, item_name: Elemental Wand}
 """
-OFFERED = {
+OFFERED: dict[str, Any] = {
     "player": "an axe",
     "npc": {
         "npc_dialogue": "130 gold.", "context_type": "TRADE", "context_subtype": "OFFER_SELL",
@@ -166,8 +166,8 @@ REVIEWED = [
         "npc": OFFERED["npc"] | {"npc_dialogue": "1 Sharp Axe, 130 gold?", "context_subtype": "FINAL_CHECK"},
     },
 ]  # fmt: skip
-NO = {"states": ["FINAL_CHECK", "CASUAL"], "forbidden_states": ["COMMIT_SALE"]}
-YES = {"states": ["COMMIT_SALE"]}
+NO: dict[str, Any] = {"states": ["FINAL_CHECK", "CASUAL"], "forbidden_states": ["COMMIT_SALE"]}
+YES: dict[str, Any] = {"states": ["COMMIT_SALE"]}
 SELLS = compact("COMMIT_SALE", "FINAL_CHECK")
 
 

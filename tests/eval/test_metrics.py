@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -210,7 +211,7 @@ def test_a_summary_counts_turns_with_failures_and_what_code_did():
 
 
 def test_a_review_that_is_renewed_is_counted_apart_and_is_no_mistake():
-    meant = {"goal_state": "COMMIT_SALE", "goal_cart": {}}
+    meant: dict[str, Any] = {"goal_state": "COMMIT_SALE", "goal_cart": {}}
     turns = [
         turn("FINAL_CHECK", "CASUAL", cart={"axe": 1}, withheld="renewed", **meant),
         turn("FINAL_CHECK", "FINAL_CHECK", cart={"axe": 1}, withheld="number", **meant),
