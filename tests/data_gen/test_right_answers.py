@@ -10,8 +10,10 @@ from collections import Counter
 
 import pytest
 
-from data_gen import corpus_io
+from data_gen import corpus_io, play
+from data_gen.config import DataConfig
 from data_gen.corpus_io import CORPUS, corpus_rows
+from data_gen.sources import make_dialogue
 from haggle.trade.merchant import TRADE, written
 from haggle.trade.records import TurnRecord
 from haggle.trade.session import Session
@@ -42,3 +44,24 @@ def test_the_rules_seldom_spoil_a_right_cart(monkeypatch: pytest.MonkeyPatch) ->
     print(dict(found))
     assert found["answers"] > 2000
     assert found["carts spoilt"] <= MOST_CARTS_SPOILT * found["answers"]
+
+
+def test_a_yes_that_the_guard_would_ask_again_keeps_its_label(monkeypatch: pytest.MonkeyPatch):
+    """An oracle knows what was meant: its answers are no guesses, and stand."""
+    asked = 0
+
+    def also_guarded(session: Session, line: str, text: str) -> TurnRecord:
+        nonlocal asked
+        proposal = session.codec.decode(text, session.procedure)
+        sells = session.procedure.is_critical(proposal.state)
+        asked += sells and TRADE.rule(session, line, proposal, "state").withheld is not None
+        return written(session, line, text)
+
+    monkeypatch.setattr(play, "written", also_guarded)
+    for number in range(40):
+        _, dialogue = make_dialogue(DataConfig(seed=3), "test", number)
+        for turn in dialogue.turns:
+            assert turn.truth is not None
+            assert (turn.state, turn.cart) == (turn.truth.state, turn.truth.cart), turn.player
+            assert turn.withheld == ""
+    assert asked > 10

@@ -14,6 +14,9 @@ from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_jsonl
 from haggle.grammar.json_text import to_json
+from haggle.trade.procedure import load_procedure
+from haggle.trade.replay import replay
+from haggle.trade.session import Session
 from haggle.trade.world_io import load_worlds
 
 KEYS = {
@@ -29,7 +32,7 @@ items:
   - {item_id: map, item_name: Local Map, price: 60, quantity: 1}
   - {item_id: wand, item_name: Elemental Wand}
 """
-OFFERED = {
+OFFERED: dict[str, Any] = {
     "player": "an axe",
     "npc": {
         "npc_dialogue": "130 gold.", "context_type": "TRADE", "context_subtype": "OFFER_SELL",
@@ -156,6 +159,76 @@ def test_the_guard_keeps_a_forbidden_sale_from_happening(bench):
     assert metrics["forbidden_rate"] == 0.0 and metrics["joint_accuracy"] == 1.0
 
 
+REVIEWED = [
+    OFFERED,
+    {
+        "player": "ok",
+        "npc": OFFERED["npc"] | {"npc_dialogue": "1 Sharp Axe, 130 gold?", "context_subtype": "FINAL_CHECK"},
+    },
+]  # fmt: skip
+NO: dict[str, Any] = {"states": ["FINAL_CHECK", "CASUAL"], "forbidden_states": ["COMMIT_SALE"]}
+YES: dict[str, Any] = {"states": ["COMMIT_SALE"]}
+SELLS = compact("COMMIT_SALE", "FINAL_CHECK")
+
+
+def counts(rates: dict[str, Any]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Wrongful sales and held-up yeses, each with the number of cases that were asked."""
+    wrongful, held_up = rates["wrongful_sales"], rates["held_up_yeses"]
+    return (wrongful["passed"], wrongful["n"]), (held_up["passed"], held_up["n"])
+
+
+def test_a_sale_on_a_line_that_is_no_agreement_is_counted_as_wrongful(bench):
+    cases = [
+        case(1, gold=NO, history=REVIEWED, tags=["no", "delay"]),
+        case(2, gold=NO, history=REVIEWED, tags=["no", "irony"]),
+        case(3, gold=NO, history=[OFFERED], tags=["no"]),  # no answer to a review
+        case(4, gold=YES, history=REVIEWED, tags=["yes"]),
+    ]
+    metrics, _, _ = bench(cases, {f"line {n}": SELLS for n in (1, 3, 4)})
+    assert counts(metrics) == ((1, 2), (0, 1))
+    assert metrics["wrongful_sales"]["value"] == 0.5 and metrics["held_up_yeses"]["value"] == 0
+    told = {tag: counts(rates) for tag, rates in metrics["by_tag"].items()}
+    assert told == {
+        "no": ((1, 2), (0, 0)), "delay": ((1, 1), (0, 0)), "irony": ((0, 1), (0, 0)),
+        "yes": ((0, 0), (0, 1)),
+    }  # fmt: skip
+
+
+def test_a_yes_that_closes_no_sale_is_counted_as_held_up(bench):
+    cases = [case(n, gold=YES, history=REVIEWED, tags=["yes"]) for n in (1, 2, 3)]
+    cases.append(case(4, gold=YES | {"states": ["COMMIT_SALE", "FINAL_CHECK"]}, history=REVIEWED))
+    answers = {"line 1": SELLS, "line 2": compact("FINAL_CHECK", "FINAL_CHECK")}
+    metrics, _, _ = bench(cases, answers)
+    assert counts(metrics) == ((0, 0), (2, 3)), "a case that may stay open holds nobody up"
+    assert metrics["held_up_yeses"]["value"] == pytest.approx(2 / 3)
+
+
+def test_the_guard_turns_a_wrongful_sale_into_none_and_holds_up_what_it_cannot_read(bench):
+    said = {"no": "deal once I've seen it", "plain": "yes", "odd": "my boat is yours to paint"}
+    cases = [
+        case(1, player=said["no"], gold=NO, history=REVIEWED),
+        case(2, player=said["plain"], gold=YES, history=REVIEWED),
+        case(3, player=said["odd"], gold=YES, history=REVIEWED),
+    ]
+    answers = dict.fromkeys(said.values(), SELLS)
+    assert counts(bench(cases, answers)[0]) == ((1, 1), (0, 2))
+    assert counts(bench(cases, answers, guard="state")[0]) == ((0, 1), (1, 2))
+
+
+def test_a_yes_that_does_not_follow_the_review_at_once_is_listed_as_renewed(bench):
+    chat = {"player": "nice hat", "npc": {"npc_dialogue": "Thank you.", "context_type": "CASUAL"}}
+    cases = [
+        case(1, player="yes", gold=YES, history=[*REVIEWED, chat]),
+        case(2, player="yes", gold=YES, history=REVIEWED),
+        case(3, player="yes, for 3 shells", gold=NO, history=REVIEWED),
+    ]
+    answers = dict.fromkeys(("yes", "yes, for 3 shells"), SELLS)
+    metrics, predictions, _ = bench(cases, answers, guard="state")
+    assert metrics["renewed"] == ["c1"]
+    assert [p["turn"]["withheld"] for p in predictions] == ["renewed", "", "number"]
+    assert bench(cases, answers)[0]["renewed"] == [], "with the guard off it is sold"
+
+
 def test_garbage_is_no_valid_json_but_may_still_be_judged(bench):
     metrics, predictions, _ = bench([case(1), case(2)], {"line 1": "garbage"})
     assert metrics["valid_json_rate"] == 0.5
@@ -242,3 +315,37 @@ def test_the_sets_of_the_project_share_no_shop_and_no_line():
     dev, held = (load_cases(folder / f"{name}.jsonl", worlds) for name in ("dev", "held"))
     assert not {c.world for c in dev} & {c.world for c in held}
     assert not {c.player.casefold() for c in dev} & {c.player.casefold() for c in held}
+
+
+def test_the_answers_to_reviews_are_many_of_many_carts_and_shops():
+    """At least 400 that must not close and 400 that must, to 20 carts in 8 shops; of the held-out
+    half nothing is told but numbers."""
+    folder = Path(__file__).parents[2] / "eval" / "benchmarks"
+    worlds, procedure = load_worlds(folder / "worlds"), load_procedure()
+    cases = [load_cases(folder / f"{name}.jsonl", worlds) for name in ("review-dev", "review-held")]
+    shops = [{case.world for case in half} for half in cases]
+    carts, must, must_not = set[tuple[str, str]](), 0, 0
+    for case in (*cases[0], *cases[1]):
+        last = case.history[-1].npc
+        carts.add((case.world, to_json([item.model_dump() for item in last.items])))
+        reviewed = procedure.is_review(last.state)
+        must += reviewed and case.gold.states == ["COMMIT_SALE"]
+        must_not += reviewed and "COMMIT_SALE" in case.gold.forbidden_states
+    enough = must >= 400 and must_not >= 400 and len(carts) >= 20
+    assert enough and must + must_not == sum(map(len, cases)), (must, must_not, len(carts))
+    assert len(shops[0] | shops[1]) >= 8 and not shops[0] & shops[1]
+
+
+def test_what_a_benchmark_says_happened_stands_whatever_the_guard_would_make_of_it():
+    folder = Path(__file__).parents[2] / "eval" / "benchmarks"
+    worlds, procedure = load_worlds(folder / "worlds"), load_procedure()
+    sold = 0
+    for case in load_cases(folder / "dev.jsonl", worlds):
+        session = Session(worlds[case.world])
+        for exchange in case.history:
+            replay(session, exchange)
+            assert session.state == exchange.npc.state, case.id
+        sales = sum(procedure.is_critical(exchange.npc.state) for exchange in case.history)
+        assert len(session.sales) == sales, case.id
+        sold += sales
+    assert sold > 0

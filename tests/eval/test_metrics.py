@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -207,3 +208,17 @@ def test_a_summary_counts_turns_with_failures_and_what_code_did():
     assert summary["completion_tokens"]["mean"] == 20 and summary["latency_s"]["p50"] == 2.0
     assert (summary["dialogues"], summary["turns"], summary["rounds"]["mean"]) == (1, 2, 2.0)
     assert summary["reached_commit"]["value"] == 0.0
+
+
+def test_a_review_that_is_renewed_is_counted_apart_and_is_no_mistake():
+    meant: dict[str, Any] = {"goal_state": "COMMIT_SALE", "goal_cart": {}}
+    turns = [
+        turn("FINAL_CHECK", "CASUAL", cart={"axe": 1}, withheld="renewed", **meant),
+        turn("FINAL_CHECK", "FINAL_CHECK", cart={"axe": 1}, withheld="number", **meant),
+        turn("COMMIT_SALE", "FINAL_CHECK", **meant),
+    ]
+    summary = summarize([dialogue(*turns[:2]), dialogue(turns[2])])
+    assert summary["renewals"] == 1
+    joint = summary["accuracy"]["joint"]
+    assert (joint["passed"], joint["n"]) == (1, 2)
+    assert summarize([dialogue(*turns[1:])])["renewals"] == 0

@@ -126,6 +126,38 @@ def test_the_shop_is_shown_again_with_what_is_left(talk):
     assert [re.findall(r"\d+", row)[-1] for row in rows] == ["3", "1"]
 
 
+EXPLICIT = STALL.model_copy(update={"confirmation": "explicit"})
+
+
+@pytest.mark.parametrize("typed", ["/confirm", "  /confirm "])
+@pytest.mark.parametrize("world", [STALL, EXPLICIT], ids=["any", "explicit"])
+def test_confirm_buys_what_was_reviewed_without_asking_the_model(talk, world, typed):
+    seen = talk(["two axes", "ok", typed], [OFFER, REVIEW], world=world)
+    assert len(seen.engine.requests) == 2
+    assert [(sale.items, sale.price) for sale in seen.session.sales] == [({"axe": 2}, 260)]
+    told = next(line for line in seen.lines if "COMMIT_SALE" in line)
+    assert told.startswith("FINAL_CHECK -> COMMIT_SALE")
+    assert seen.lines[-1] == "bought: 2 x Sharp Axe for 260 gold"
+
+
+def test_in_a_shop_that_demands_it_only_confirm_buys(talk):
+    lines = ["two axes", "ok", "yes, deal"]
+    asked = talk(lines, [OFFER, REVIEW, SOLD], world=EXPLICIT)
+    assert asked.session.sales == [] and "bought:" not in asked.text
+    assert len(talk([*lines, "/confirm"], [OFFER, REVIEW, SOLD], world=EXPLICIT).session.sales) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "sales"),
+    [(["/confirm"], 0), (["two axes", "/confirm"], 0), (["two axes", "ok", "no", "/confirm"], 0),
+     (["two axes", "ok", "/confirm", "/confirm"], 1)],
+)  # fmt: skip
+def test_confirm_without_a_review_buys_nothing_and_says_why(talk, typed, sales):
+    seen = talk(typed, [OFFER, REVIEW, HELLO])
+    assert len(seen.session.sales) == sales
+    assert "there is no review to confirm: " in seen.text and "review the order" in seen.text
+
+
 @pytest.mark.parametrize("quit_", ["/quit", "/exit", "/q", "  /quit "])
 def test_quitting_leaves_without_asking_the_model(talk, quit_):
     assert talk([quit_, "hello"]).engine.requests == []

@@ -7,16 +7,23 @@ Each file of `reviews/` has carts (`# 2 lanterns, 1 rope = 410 gold | Haman`) an
 from __future__ import annotations
 
 import re
+import statistics
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from eval.cases import Case, load_cases
 from haggle.core.config import ROOT
 from haggle.language.english.linker import English
-from haggle.language.evidence import Judge, read_answer
+from haggle.language.evidence import Consent, Judge, read_answer
 from haggle.language.judge import load_judge
 from haggle.language.terms import Good, Terms
+from haggle.trade.replay import replay
+from haggle.trade.review import terms_of
+from haggle.trade.session import Session
+from haggle.trade.world_io import load_worlds
 
 SECOND = {  # said to a second question
     "again_attacked", "again_held_one", "again_held_two", "asked_again", "judge_attacked_again", "second_held",
@@ -90,28 +97,27 @@ def test_with_a_judge_hardly_another_one_does(path: Path) -> None:
     assert len(wrong) <= LEAKS.get(path.stem, 0), wrong
 
 
-@pytest.mark.parametrize(("judged", "most_held"), [(False, 0.35), (True, 0.25)])
-def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one(judged, most_held):
-    """With the guard at `state` no other line can close a sale, with a judge and without."""
-    from eval.cases import load_cases
-    from haggle.trade.replay import replay
-    from haggle.trade.review import terms_of
-    from haggle.trade.session import Session
-    from haggle.trade.world_io import load_worlds
-
+def development(judged: bool) -> Iterator[tuple[Case, Terms, Consent]]:
+    """The development set: each case, the terms that were reviewed, and its line to be read."""
     judge = load_judge("auto") if judged else None
     if judged and judge is None:
         pytest.skip("the extra `embeddings` is not installed")
     worlds = load_worlds(ROOT / "eval/benchmarks/worlds")
-    held = yes = 0
     for case in load_cases(ROOT / "eval/benchmarks/review-dev.jsonl", worlds):
         session = Session(worlds[case.world], linker=English(None, judge))
         for exchange in case.history:
             replay(session, exchange)
         terms = terms_of(session.world, session.cart, session.sale_price)
-        assert terms is not None
         consent = session.read(case.player).consent
-        assert consent is not None
+        assert terms is not None and consent is not None
+        yield case, terms, consent
+
+
+@pytest.mark.parametrize(("judged", "most_held"), [(False, 0.35), (True, 0.25)])
+def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one(judged, most_held):
+    """With the guard at `state` no other line can close a sale, with a judge and without."""
+    held = yes = 0
+    for case, terms, consent in development(judged):
         agrees = consent.answer(terms).verdict == "affirms"
         if "no" in case.tags:
             assert not agrees, case.player
@@ -119,3 +125,20 @@ def test_no_line_of_the_development_set_that_is_no_agreement_is_read_as_one(judg
             yes += 1
             held += not agrees
     assert held / yes <= most_held
+
+
+@pytest.mark.parametrize("judged", [False, True], ids=["alone", "judged"])
+def test_a_line_is_read_in_a_millisecond_and_with_a_judge_in_twenty(judged):
+    """Half the lines alone, 95% of them with a judge. `pytest -rP` prints median and 95%."""
+    took = []
+    for _, terms, consent in development(judged):
+        began = time.process_time()
+        consent.answer(terms)
+        took.append(1000 * (time.process_time() - began))
+    median, most = statistics.median(took), statistics.quantiles(took, n=20)[-1]
+    print(f"{len(took)} lines, median {median:.2f} ms, 95% within {most:.2f} ms")
+    assert len(took) > 600
+    if judged:
+        assert most < 20.0
+    else:
+        assert median < 1.5, "1 ms on a quiet machine; a busy one gets half as much again"

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from haggle.core.errors import HaggleError
+from haggle.trade.merchant import written
 from haggle.trade.session import Session
 
 GOODS = (["Sharp Axe", 2],)
@@ -83,6 +84,18 @@ def test_what_is_no_yes_keeps_the_sale_open_and_says_why(reviewed, line, reason)
 def test_with_the_guard_off_the_model_decides(reviewed):
     customer = reviewed("off")
     assert customer.turn("COMMIT_SALE", "Sold.", player="no way").state == "COMMIT_SALE"
+
+
+@pytest.mark.parametrize("line", ["is that yes?", "deal once I've seen it", "ha ha ha", "no"])
+def test_the_answer_of_somebody_who_does_not_guess_stands(reviewed, line):
+    """An oracle, a corpus or a person: labels stay as they are. Other terms are reviewed again."""
+    sale = '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Sold."}'
+    turn = written(reviewed().session, line, sale)
+    assert (turn.state, turn.withheld) == ("COMMIT_SALE", "")
+    late = reviewed()
+    late.turn("CASUAL", "Rain again.", player="is it raining?")
+    assert written(late.session, "yes", sale).state == "COMMIT_SALE", "no renewal"
+    assert written(reviewed().session, "yes for 12", sale).withheld == "other_terms"
 
 
 @pytest.mark.parametrize("line", ["hmm dunno", "yes, 40 shells", "yes if sharp", "instead"])

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from haggle.cli import app as command
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
 from haggle.core.storage import write_json
+from haggle.trade.world_io import named_world
 
 
 @pytest.mark.parametrize(
@@ -84,28 +85,53 @@ def test_the_shipped_model_serves_as_a_user_starts_it(free_port: Callable[[], in
         assert [line["quantity"] for line in answer["cart"]] == [2]
 
 
+ANSWERS = (
+    '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__."}',
+    '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"__CART__ for __PRICE__, yes?"}',
+    '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}',
+)
+
+
+def scripted(path: Path, answers: Sequence[str]) -> str:
+    """The path of a serve config whose model gives these answers."""
+    write_json(path, {"engine": "scripted", "scripted": {"answers": list(answers)}})
+    return str(path)
+
+
 def test_after_a_kill_a_session_goes_on_where_it_was(free_port: Callable[[], int], tmp_path: Path):
-    answers = [
-        '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":"__CART__."}',
-        '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"__CART__ for __PRICE__, yes?"}',
-        '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}',
-    ]
     options = ["--database", str(tmp_path / "s.sqlite3"), "--engine"]
-    for name, said in (("first", answers[:2]), ("second", answers[2:])):
-        config = {"engine": "scripted", "scripted": {"answers": said}}
-        write_json(tmp_path / f"{name}.json", config)
-    with command_serves(free_port(), *options, str(tmp_path / "first.json")) as (server, client):
+    first = scripted(tmp_path / "first.json", ANSWERS[:2])
+    second = scripted(tmp_path / "second.json", ANSWERS[2:])
+    with command_serves(free_port(), *options, first) as (server, client):
         session = client.post("/v1/sessions", json={}).json()["session"]
         for text in ("two ropes", "deal"):
             client.post(f"/v1/sessions/{session}/turns", json={"text": text}).raise_for_status()
         before = client.get(f"/v1/sessions/{session}").json()
         server.kill()
-    with command_serves(free_port(), *options, str(tmp_path / "second.json")) as (_, client):
+    with command_serves(free_port(), *options, second) as (_, client):
         assert client.get(f"/v1/sessions/{session}").json() == before and before["review"]
         sold = client.post(f"/v1/sessions/{session}/turns", json={"text": "yes"}).json()
         assert sold["sale"]["items"][0]["quantity"] == 2
         shelf = client.get("/v1/shops/frontier_shop").json()["shelf"]
         assert shelf == client.get(f"/v1/sessions/{session}").json()["shelf"] != before["shelf"]
+
+
+def test_with_explicit_confirmation_words_close_nothing_in_any_shop_and_the_call_does(
+    free_port: Callable[[], int], tmp_path: Path
+):
+    engine = scripted(tmp_path / "serve.json", ANSWERS * 2)
+    options = ["--engine", engine, "--database", "memory", "--confirmation", "explicit"]
+    brought = named_world("frontier_shop").model_dump(mode="json") | {"name": "brought"}
+    with command_serves(free_port(), *options) as (_, client):
+        for opening in ({}, {"shop": brought}):
+            session = client.post("/v1/sessions", json=opening).json()["session"]
+            for text in ("two ropes", "deal", "yes, deal"):
+                said = client.post(f"/v1/sessions/{session}/turns", json={"text": text}).json()
+            assert (said["state"], said["sale"]) == ("FINAL_CHECK", None)
+            assert said["withheld"]["reason"] == "confirmation"
+            call = f"/v1/sessions/{session}/confirm"
+            sold = client.post(call, json={"review": said["review"]}).json()
+            assert sold["state"] == "COMMIT_SALE" and sold["sale"]["items"][0]["quantity"] == 2
 
 
 @pytest.fixture
