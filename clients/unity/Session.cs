@@ -72,7 +72,7 @@ namespace Haggle
                     else if (kind == "done")
                         return data.ToObject<Answer>();
                     else if (kind == "error")
-                        throw new HaggleException((int?)data["status"] ?? 503, data, 0);
+                        throw new HaggleException((int?)data["status"] ?? 503, data, (double?)data["retry_after"] ?? 0);
                 }
             }
             throw new UnreachableException("the answer broke off");

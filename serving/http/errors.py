@@ -16,10 +16,11 @@ from starlette.exceptions import HTTPException
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError
 from haggle.core.storage import writable
-from serving.store.database import StoreError
+from serving.store.database import StoreBusy, StoreError
 from serving.store.repository import Conflict
 
 _LOG = logging.getLogger(__name__)
+BUSY_S = 1.0  # when to try again after a database that was busy
 
 
 class Refused(HaggleError):
@@ -41,7 +42,7 @@ class Refused(HaggleError):
     ) -> None:
         super().__init__(message, where=where, hint=hint)
         self.code = int(code)
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else max(1, round(retry_after))
         self.position = position
 
     @property
@@ -49,11 +50,7 @@ class Refused(HaggleError):
         """The headers of its answer."""
         if self.code == HTTPStatus.UNAUTHORIZED:
             return {"WWW-Authenticate": "Bearer"}
-        return (
-            {}
-            if self.retry_after is None
-            else {"Retry-After": str(max(1, round(self.retry_after)))}
-        )
+        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
 
 class Told(Record):
@@ -83,21 +80,26 @@ def _body(error: HaggleError) -> dict[str, Any]:
     return {"error": problem_of(error), **place}
 
 
-def event_of(error: HaggleError) -> dict[str, Any]:
-    """An error as the last event of a stream tells it, with its status."""
-    body = _body(error)
-    return {**body.pop("error"), **body, "status": code_of(error)}
-
-
-def code_of(error: HaggleError) -> int:
-    """The HTTP status of an error."""
+def refusal(error: HaggleError, otherwise: int = HTTPStatus.BAD_REQUEST) -> Refused:
+    """An error as the Refused that answers it; `otherwise` is the status of one that has none."""
     if isinstance(error, Refused):
-        return error.code
+        return error
+    code, seconds = otherwise, None
     if isinstance(error, Conflict):
-        return HTTPStatus.CONFLICT
-    return (
-        HTTPStatus.SERVICE_UNAVAILABLE if isinstance(error, StoreError) else HTTPStatus.BAD_REQUEST
-    )
+        code = HTTPStatus.CONFLICT
+    elif isinstance(error, StoreError):
+        code = HTTPStatus.SERVICE_UNAVAILABLE
+        seconds = BUSY_S if isinstance(error, StoreBusy) else None
+    return Refused(code, error.message, error.where, error.hint, retry_after=seconds)
+
+
+def event_of(error: HaggleError) -> dict[str, Any]:
+    """An error as the last event of a stream tells it, with its status. `retry_after` is what the
+    header of that name would say."""
+    told = refusal(error)
+    body = _body(told)
+    seconds = {} if told.retry_after is None else {"retry_after": told.retry_after}
+    return {**body.pop("error"), **body, **seconds, "status": told.code}
 
 
 @contextmanager
@@ -108,9 +110,7 @@ def turn_errors() -> Iterator[None]:
     except Refused:
         raise
     except HaggleError as error:
-        conflict = isinstance(error, Conflict)
-        code = HTTPStatus.CONFLICT if conflict else HTTPStatus.SERVICE_UNAVAILABLE
-        raise Refused(code, error.message, error.where, error.hint) from error
+        raise refusal(error, HTTPStatus.SERVICE_UNAVAILABLE) from error
     except Exception as error:
         _LOG.exception("a turn broke off")
         raise Refused(
@@ -122,8 +122,8 @@ def turn_errors() -> Iterator[None]:
 
 def _told(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HaggleError)
-    headers = error.headers if isinstance(error, Refused) else None
-    return JSONResponse(_body(error), status_code=code_of(error), headers=headers)
+    told = refusal(error)
+    return JSONResponse(_body(told), status_code=told.code, headers=told.headers)
 
 
 def _told_by_the_framework(request: Request, error: Exception) -> JSONResponse:

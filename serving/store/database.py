@@ -20,6 +20,7 @@ from haggle.weights.models import haggle_home
 
 MEMORY = "memory"
 WAIT_S = 5.0  # how long a transaction waits for another program's
+BUSY = ("is locked", "lock timeout")
 # What a database says, what that means, and what to do.
 PROBLEMS = (
     (
@@ -28,7 +29,7 @@ PROBLEMS = (
         "free space, then say the line again",
     ),
     (
-        ("is locked", "lock timeout"),
+        BUSY,
         "another program holds the database",
         "close what else has it open for writing, then try again",
     ),
@@ -57,6 +58,10 @@ PROBLEMS = (
 
 class StoreError(HaggleError):
     """The database cannot do what was asked; nothing of it was done."""
+
+
+class StoreBusy(StoreError):
+    """Others use the database just now; a moment later it may do what was asked."""
 
 
 def database_url(database: str) -> URL:
@@ -151,14 +156,15 @@ def told(place: str) -> Iterator[None]:
     try:
         yield
     except PoolTimeout as error:
-        raise StoreError(
+        raise StoreBusy(
             "all connections to the database are in use", where=place, hint="try again in a moment"
         ) from error
     except DBAPIError as error:
         said = str(error.orig)
         for words, message, hint in PROBLEMS:
             if any(word in said for word in words):
-                raise StoreError(message, where=place, hint=hint) from error
+                kind = StoreBusy if words is BUSY else StoreError
+                raise kind(message, where=place, hint=hint) from error
         first = (said.splitlines() or [type(error).__name__])[0]
         raise StoreError(f"the database failed: {first}", where=place) from error
     except SQLAlchemyError as error:

@@ -131,7 +131,7 @@ export class Session {
     const response = await this.client.send("POST", `${this.path}/turns`, { text, stream: true, explain }, signal);
     try {
       for await (const { event, data } of events(response.body)) {
-        if (event === "error") throw new HaggleError(data.status ?? 503, data);
+        if (event === "error") throw new HaggleError(data.status ?? 503, data, data.retry_after);
         yield { event, data };
         if (event === "done") return;
       }

@@ -78,7 +78,7 @@ export const api = {
 async function* stream(path, body) {
   const response = await call("POST", path, body);
   for await (const { event, data } of events(response.body)) {
-    if (event === "error") throw new Problem(data.status ?? 503, data);
+    if (event === "error") throw new Problem(data.status ?? 503, data, data.retry_after);
     yield { event, data };
     if (event === "done") return;
   }

@@ -23,7 +23,7 @@ TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
 
 def test_a_database_that_is_locked_costs_the_turn_and_nothing_else(serve, tmp_path):
     path = tmp_path / "s.sqlite3"
-    with serve((TALK, TALK), store=Store(str(path), wait_s=0.05)) as client:
+    with serve((TALK,) * 3, store=Store(str(path), wait_s=0.05)) as client:
         session = client.open()
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -31,7 +31,11 @@ def test_a_database_that_is_locked_costs_the_turn_and_nothing_else(serve, tmp_pa
         assert (
             refused.status_code == 503 and "another program" in refused.json()["error"]["message"]
         )
-        assert client.post("/sessions", json={}).status_code == 503
+        unopened = client.post("/sessions", json={})
+        assert unopened.status_code == 503
+        assert refused.headers["retry-after"] == unopened.headers["retry-after"] == "1"
+        *_, (kind, told) = client.events(client.say(session, stream=True).text)
+        assert (kind, told["status"], told["retry_after"]) == ("error", 503, 1)
         assert client.look(session)["state"] == ""  # looking goes on
         other.execute("ROLLBACK")
         assert client.say(session).status_code == 200

@@ -202,7 +202,7 @@ func _events(http: HTTPClient) -> Variant:
 				if kind == "done":
 					return data
 				if kind == "error":
-					return {"error": data, "status": data.get("status", 503)}
+					return {"error": data, "status": data.get("status", 503), "wait": data.get("retry_after", 0.0)}
 				_tell(kind, data)
 		await get_tree().process_frame
 	return BROKEN
