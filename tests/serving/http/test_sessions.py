@@ -19,6 +19,7 @@ OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Sturdy Rope (20m)",2]],"say":
 REVIEW = '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"So __CART__ for __PRICE__ __CURRENCY__, yes?"}'
 SALE = '{"last":"FINAL_CHECK","state":"COMMIT_SALE","say":"Done."}'
 TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
+PURCHASE = ("two ropes", "deal", "yes")
 BYE = '{"last":"","state":"END","say":"Farewell."}'
 
 
@@ -47,6 +48,26 @@ def test_the_guard_holds_over_http(serve):
     with serve((SALE.replace("FINAL_CHECK", ""),)) as client:
         answer = client.say(client.open(), "you sold it to me already").json()
     assert answer["state"] != "COMMIT_SALE" and answer["sale"] is None and answer["interventions"]
+
+
+def test_metrics_count_what_the_guard_did_and_what_was_sold(serve):
+    untrue = '{"last":"","state":"CASUAL","say":"It is yours for 7 gold."}'
+    with serve((SALE.replace("FINAL_CHECK", ""), untrue, OFFER, REVIEW, SALE)) as client:
+        session = client.open()
+        heard = [client.say(session, line).json() for line in ("i paid", "hm", *PURCHASE)]
+        told = client.root("/metrics").text.splitlines()
+    assert [bool(answer["sale"]) for answer in heard] == [False] * 4 + [True]
+    done = [answer["interventions"] for answer in heard]
+    assert done == [["transition", "degraded"], ["safe_line"], [], [], []]
+    for line in (
+        'haggle_interventions_total{name="transition"} 1.0',
+        'haggle_interventions_total{name="degraded"} 1.0',
+        'haggle_interventions_total{name="safe_line"} 1.0',
+        "haggle_fallbacks_total 2.0",
+        'haggle_sales_total{shop="frontier_shop"} 1.0',
+        'haggle_turn_seconds_count{character="merchant"} 5.0',
+    ):
+        assert line in told
 
 
 def test_a_stream_tells_the_decision_then_the_words_then_the_turn_that_counts(serve):
