@@ -282,17 +282,11 @@ def decision_of(before: Session | Talk, outcome: Any) -> Decision:
     return Decision(last=before.last, state=state, cart=cart, price=after.sale_price)
 
 
-def answer_of(
-    before: Session | Talk,
-    after: Session | Talk,
-    turn: Turn,
-    seconds: float,
-    explain: Explanation | None = None,
-) -> Answer:
+def answer_of(before: Session | Talk, after: Session | Talk, turn: Turn, seconds: float) -> Answer:
     """A turn that was made between two moments of an episode."""
     common: dict[str, Any] = {
         "say": turn.says, "last": turn.last, "state": turn.state, "ended": after.ended,
-        "seconds": round(seconds, 3), "interventions": turn.interventions, "explain": explain,
+        "seconds": round(seconds, 3), "interventions": turn.interventions,
         "withheld": Withheld(reason=turn.withheld, words=turn.withheld_words)
         if turn.withheld else None,
     }  # fmt: skip

@@ -11,19 +11,30 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
+from http import HTTPStatus
 from typing import Any
 
 from haggle.core.agent import Decided
 from haggle.core.codec import to_gbnf
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError
+from haggle.core.storage import writable
 from haggle.core.turn import Turn
 from haggle.sop.domain import Talk
 from serving.chat import spoken_turn
 from serving.http.errors import Refused, turn_errors
 from serving.http.queue import Ticket
-from serving.http.records import MERCHANT, Answer, Decision, Explanation, answer_of, decision_of
+from serving.http.records import (
+    MERCHANT,
+    Answer,
+    Decision,
+    Explanation,
+    Line,
+    answer_of,
+    decision_of,
+)
 from serving.http.server import Server
+from serving.store.episodes import Held
 
 Left = Callable[[], bool]  # whether the caller has left
 Work = Callable[[Left], Iterator[Any]]  # what a turn does, as events
@@ -132,18 +143,21 @@ class TurnUnderWay:
             self._ticket.leave()  # a task that has not begun is cancelled without a word
 
 
-def said(server: Server, number: str, text: str, explain: bool) -> Work:
+def said(server: Server, number: str, line: Line, key: str | None) -> Work:
     """A line said in a session, and its answer. What is streamed may be worded otherwise by the
-    Answer, which counts."""
+    Answer, which counts. A line whose key was used already is answered as it was then."""
 
     def work(left: Left) -> Iterator[Record]:
+        if key and (again := answered(server, number, line, key)):
+            yield from (decision(again), Words(text=again.say), again)
+            return
         started = time.monotonic()
         held = server.sessions.begin(number)
         agent = server.agent(held.episode)
-        asked = agent.request(held.episode, text) if explain else None
+        asked = agent.request(held.episode, line.text) if line.explain else None
         decided = told = False
         turn: Turn | None = None
-        with closing(spoken_turn(agent, held.episode, text, left)) as spoken:
+        with closing(spoken_turn(agent, held.episode, line.text, left)) as spoken:
             for piece in spoken:
                 if isinstance(piece, Decided):
                     decided = True
@@ -155,10 +169,7 @@ def said(server: Server, number: str, text: str, explain: bool) -> Work:
                     yield Words(text=piece)
         if left() or turn is None:
             return
-        episode, turn = server.episodes.settle(held, turn)
-        explained = explanation(asked, turn) if asked else None
-        answer = answer_of(held.before, episode, turn, time.monotonic() - started, explained)
-        count(server, episode, turn, answer)
+        answer = settled(server, held, turn, started, key, asked)
         if not decided:
             yield decision(answer)
         if not told:
@@ -166,6 +177,48 @@ def said(server: Server, number: str, text: str, explain: bool) -> Work:
         yield answer
 
     return work
+
+
+def settled(
+    server: Server,
+    held: Held,
+    turn: Turn,
+    started: float,
+    key: str | None = None,
+    asked: Any = None,
+) -> Answer:
+    """Store a turn and count it; its answer."""
+
+    def tell(episode: Any, turn: Turn) -> Answer:
+        return answer_of(held.before, episode, turn, time.monotonic() - started)
+
+    episode, turn = server.episodes.settle(held, turn, key, tell)
+    answer = tell(episode, turn)
+    count(server, episode, turn, answer)
+    return answer.model_copy(update={"explain": explanation(asked, turn)}) if asked else answer
+
+
+def answered(server: Server, number: str, line: Line, key: str) -> Answer | None:
+    """What a line with this key was answered with before, without its explanation. Raises Refused
+    (422) where that was another line."""
+    found = server.episodes.store.answer(number, key=key)
+    if found is None:
+        return None
+    text, answer = found
+    if text != writable(line.text):
+        raise Refused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "another line was sent with this key",
+            where="Idempotency-Key",
+            hint="take a new key for each line, and the same one only to send a line again",
+        )
+    return Answer.model_validate(answer)
+
+
+def check_line(server: Server, number: str, line: Line, key: str | None = None) -> None:
+    """Whether a line may be said now, or said again. Raises Refused."""
+    if not key or answered(server, number, line, key) is None:
+        server.sessions.begin(number)
 
 
 def decision(answer: Answer) -> Decision:
@@ -194,9 +247,12 @@ def explanation(asked: Any, turn: Turn) -> Explanation:
 
 
 def confirmed(server: Server, number: str, review: str) -> Answer:
-    """Close the sale of the review on the table. Raises Refused (409) where there is none such."""
+    """Close the sale of the review on the table; the sale of one that was closed before is told
+    again. Raises Refused (409) where there is none such."""
     started = time.monotonic()
     with turn_errors():
+        if before := server.episodes.store.answer(number, review=review):
+            return Answer.model_validate(before[1])
         held = server.sessions.begin(number)
         if isinstance(held.episode, Talk):
             raise Refused(409, "this character sells nothing", where=number)
@@ -204,7 +260,4 @@ def confirmed(server: Server, number: str, review: str) -> Answer:
             made = held.episode.confirm(review)
         except HaggleError as error:
             raise Refused(409, error.message, error.where, error.hint) from error
-        episode, turn = server.episodes.settle(held, made)
-        answer = answer_of(held.before, episode, turn, time.monotonic() - started)
-        count(server, episode, turn, answer)
-        return answer
+        return settled(server, held, made, started)

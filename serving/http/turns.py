@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from serving.http.errors import Refused, answers, event_of
 from serving.http.records import Answer, Confirmation, Decision, Line
-from serving.http.running import ClientLeft, TurnUnderWay, Words, confirmed, said
+from serving.http.running import ClientLeft, TurnUnderWay, Words, check_line, confirmed, said
 from serving.http.server import Server
 
 EVENTS = {Words: "text", Answer: "done", Decision: "state"}
+Key = Annotated[
+    Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[!-~]+$")] | None,
+    Header(alias="Idempotency-Key"),
+]
 NOBODY_READS = 499  # the status of an answer to a caller who has left
 
 
@@ -34,11 +38,12 @@ def turn_routes(server: Server) -> APIRouter:
         response_model=Answer,
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )
-    async def say(number: str, line: Line, request: Request) -> Any:
+    async def say(number: str, line: Line, request: Request, key: Key = None) -> Any:
         """Say a line. With `stream` server-sent events come: `state` as soon as it is decided what
-        the line comes to, `text` pieces, then `done` with the whole answer, or `error`."""
-        await run_in_threadpool(server.sessions.begin, number)  # told as a status, not in a stream
-        turn = begin(server, number, line)
+        the line comes to, `text` pieces, then `done` with the whole answer, or `error`. A line with
+        the Idempotency-Key of one before it is not said again; it gets that one's answer."""
+        await run_in_threadpool(check_line, server, number, line, key)  # told as a status
+        turn = begin(server, number, line, key)
         if line.stream:
             return EventStream(turn, sse(turn))
         try:
@@ -48,7 +53,8 @@ def turn_routes(server: Server) -> APIRouter:
 
     @routes.post("/sessions/{number}/confirm")
     async def confirm(number: str, confirmation: Confirmation) -> Answer:
-        """Close the sale of the review on the table, whatever was said; 409 for another id."""
+        """Close the sale of the review on the table, whatever was said. The id of a review that was
+        sold in this session gets that sale's answer again; 409 for another id."""
         ticket = server.queue.hold(number)
         try:
             return await run_in_threadpool(confirmed, server, number, confirmation.review)
@@ -58,14 +64,14 @@ def turn_routes(server: Server) -> APIRouter:
     return routes
 
 
-def begin(server: Server, number: str, line: Line) -> TurnUnderWay:
+def begin(server: Server, number: str, line: Line, key: str | None = None) -> TurnUnderWay:
     """A turn with a place in the queue. Raises Refused."""
     try:
         ticket = server.queue.join(number)
     except Refused as error:
         server.metrics.failed(error.code)
         raise
-    return TurnUnderWay(server, ticket, said(server, number, line.text, line.explain))
+    return TurnUnderWay(server, ticket, said(server, number, line, key))
 
 
 async def left(request: Request) -> None:

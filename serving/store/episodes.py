@@ -24,6 +24,7 @@ from haggle.trade.world import World
 from serving.store.repository import Conflict, NotSold, Order, Row, Store
 from serving.store.shelves import Change
 
+Tell = Callable[[Any, Any], Record]  # of an episode after a turn and the turn, its answer
 KEPT = 256  # definitions and shops that stay in memory, read once
 
 
@@ -127,17 +128,22 @@ class Episodes:
             held.before = held.episode.branch()
         return held
 
-    def settle(self, held: Held, turn: Turn) -> tuple[Any, Any]:
+    def settle(
+        self, held: Held, turn: Turn, key: str | None = None, tell: Tell | None = None
+    ) -> tuple[Any, Any]:
         """Store the turn that was made in a held episode; the episode after it, and the turn.
 
+        `tell` makes an answer of these two. It is stored where the turn may be asked for again: by
+        a key of the caller's, or by the review of its sale.
+
         Both are others than given where the turn made a sale that cannot be: then the merchant says
-        so. Raises Conflict where another turn came first.
+        so. Raises Conflict where another turn came first, or had this key.
         """
         order = _order(held.before, held.episode)
         reason = sale_problem(held.before, held.episode.sales[-1]) if order else ""
         if not reason:
             try:
-                self._commit(held, turn, order)
+                self._commit(held, turn, order, key, tell)
                 return held.episode, turn
             except NotSold as error:
                 reason = error.reason
@@ -146,12 +152,15 @@ class Episodes:
             raise Conflict("another turn of this session came first", where=held.row.id)
         record: Any = turn
         told = refused(again.episode, record, reason)
-        self._commit(again, told, None)
+        self._commit(again, told, None, key, tell)
         return again.episode, told
 
-    def _commit(self, held: Held, turn: Turn, order: Order | None) -> None:
+    def _commit(
+        self, held: Held, turn: Turn, order: Order | None, key: str | None, tell: Tell | None
+    ) -> None:
         document = KINDS[held.row.kind].to_record(held.episode, held.setting)
-        self.store.commit(held.row, document, turn.model_dump(mode="json"), order)
+        kept = tell(held.episode, turn).model_dump(mode="json") if tell and (key or order) else None
+        self.store.commit(held.row, document, turn.model_dump(mode="json"), order, key, kept)
 
     def _read_setting(self, kind: str, definition_id: int) -> Any:
         if kind not in KINDS:

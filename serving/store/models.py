@@ -10,6 +10,7 @@ from sqlalchemy import (
     CheckConstraint,
     Float,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
     String,
@@ -94,15 +95,19 @@ class StoredSession(Base):
 
 
 class StoredTurn(Base):
-    """One round, as the domain's record of it."""
+    """One round, as the domain's record of it. `key` is the caller's own, by which a turn is made
+    once; `answer` is what a turn with a key or a sale was answered with, to be told again."""
 
     __tablename__ = "turns"
+    __table_args__ = (Index("ix_turns_session_id", "session_id", "key", unique=True),)
     session_id: Mapped[str] = mapped_column(
         ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True
     )
     number: Mapped[int] = mapped_column(primary_key=True)
     record: Mapped[dict[str, Any]] = mapped_column(JSON)
     at: Mapped[float] = mapped_column(Float(53))
+    key: Mapped[str | None] = mapped_column(String(100))
+    answer: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class StoredSale(Base):

@@ -230,7 +230,7 @@ class Store:
 
     def find(self, number: str) -> Row | None:
         """A session; None where there is none."""
-        if not number.isascii() or not number.isprintable():
+        if not _may_be_an_id(number):
             return None
         with self.reading() as connection:
             found = connection.execute(_FIND, {"number": number}).one_or_none()
@@ -275,11 +275,14 @@ class Store:
         document: Mapping[str, Any],
         record: Mapping[str, Any],
         order: Order | None = None,
+        key: str | None = None,
+        answer: Mapping[str, Any] | None = None,
     ) -> None:
-        """Store a turn, the session after it, and the sale that it made.
+        """Store a turn, the session after it, and the sale that it made; with a key and an answer,
+        by which it is told again.
 
         `row` is the session as it was read before the turn. Raises Conflict when it has changed
-        since, NotSold when stock or purse do not suffice.
+        since or has a turn of this key, NotSold when stock or purse do not suffice.
         """
         now = time.time()
         with self.writing() as connection:
@@ -293,8 +296,17 @@ class Store:
                     where=row.id,
                     hint="look where it stands, then say the next line",
                 )
-            turn = {"session_id": row.id, "number": row.version + 1, "record": record, "at": now}
-            connection.execute(_TURN, turn)
+            turn = {
+                "session_id": row.id, "number": row.version + 1, "record": record, "at": now,
+                "key": key, "answer": answer,
+            }  # fmt: skip
+            try:
+                connection.execute(_TURN, turn)
+            except IntegrityError as error:
+                raise Conflict(
+                    "a turn of this key was made meanwhile", where=key or row.id,
+                    hint="send it again: it is answered with that turn",
+                ) from error  # fmt: skip
             if order is not None:
                 _sell(connection, row, order, now)
 
@@ -305,6 +317,20 @@ class Store:
         with self.reading() as connection:
             return list(connection.scalars(query))
 
+    def answer(
+        self, number: str, *, key: str = "", review: str = ""
+    ) -> tuple[str, dict[str, Any]] | None:
+        """What was said in the turn of a session that has this key, or that closed this review,
+        and what it was answered with; None where there is none, or its answer was not kept."""
+        if not all(map(_may_be_an_id, (number, key, review))):
+            return None
+        sale = select(StoredSale.turn).filter_by(session_id=number, review=review)
+        which = StoredTurn.key == key if key else StoredTurn.number == sale.scalar_subquery()
+        query = select(StoredTurn.record, StoredTurn.answer).filter_by(session_id=number)
+        with self.reading() as connection:
+            found = connection.execute(query.where(which)).one_or_none()
+            return (found.record["player"], found.answer) if found and found.answer else None
+
     def sales(self, shop_id: int | None = None, session_id: str | None = None) -> list[StoredSale]:
         """The sales of a shop, of a session, or all, first one first."""
         query = select(StoredSale).order_by(StoredSale.id)
@@ -314,6 +340,11 @@ class Store:
             query = query.where(StoredSale.session_id == session_id)
         with self.reading() as connection:
             return [StoredSale(**row._mapping) for row in connection.execute(query)]
+
+
+def _may_be_an_id(text: str) -> bool:
+    """Whether a text that a caller sent may be an id; PostgreSQL does not take every text."""
+    return text.isascii() and text.isprintable()
 
 
 def steady_time() -> float:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from haggle.core.errors import HaggleError
 from serving.store.models import Base
 
-HEAD = "0002"  # the newest file in migrations/versions
+HEAD = "0003"  # the newest file in migrations/versions
 VERSION_TABLE = "haggle_version"
 
 

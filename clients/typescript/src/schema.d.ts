@@ -254,7 +254,8 @@ export interface paths {
         /**
          * Say
          * @description Say a line. With `stream` server-sent events come: `state` as soon as it is decided what
-         *     the line comes to, `text` pieces, then `done` with the whole answer, or `error`.
+         *     the line comes to, `text` pieces, then `done` with the whole answer, or `error`. A line with
+         *     the Idempotency-Key of one before it is not said again; it gets that one's answer.
          */
         post: operations["say_v1_sessions__number__turns_post"];
         delete?: never;
@@ -294,7 +295,8 @@ export interface paths {
         put?: never;
         /**
          * Confirm
-         * @description Close the sale of the review on the table, whatever was said; 409 for another id.
+         * @description Close the sale of the review on the table, whatever was said. The id of a review that was
+         *     sold in this session gets that sale's answer again; 409 for another id.
          */
         post: operations["confirm_v1_sessions__number__confirm_post"];
         delete?: never;
@@ -2115,7 +2117,9 @@ export interface operations {
     say_v1_sessions__number__turns_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 number: string;
             };

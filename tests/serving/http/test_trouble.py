@@ -66,6 +66,8 @@ def test_a_database_of_the_version_before_keeps_its_rows(tmp_path: Path):
             "INSERT INTO definitions VALUES (1, 'd', 'trade', '{}')",
             "INSERT INTO shops VALUES (1, 'stall', 1, 3)",
             "INSERT INTO stock VALUES (1, 'rope', 7)",
+            "INSERT INTO sessions VALUES ('s', 'trade', 1, 1, NULL, 1, '{}', 1.0, 1.0)",
+            "INSERT INTO turns VALUES ('s', 1, '{\"player\": \"yes\"}', 4.0)",
             "INSERT INTO sales VALUES (1, 's', 'r', 1, 1, NULL, '{\"rope\": 2}', 40.0, 5.0)",
         ):
             connection.exec_driver_sql(statement)
@@ -76,6 +78,7 @@ def test_a_database_of_the_version_before_keeps_its_rows(tmp_path: Path):
     (sale,) = store.sales(1)
     assert found == HEAD and store.stock(1) == {"rope": 7} and store.shops() == {"stall": 1}
     assert (sale.items, sale.lines, sale.currency) == ({"rope": 2}, None, None)
+    assert store.turns("s") == [{"player": "yes"}] and store.answer("s", review="r") is None
     assert not Keys(store).exist()
     store.close()
 

@@ -135,6 +135,20 @@ def test_a_review_closes_one_sale(store, shop, episodes):
     assert store.stock(shop)["rope"] == 4999 and len(store.turns(customer.number)) == 1
 
 
+def test_a_key_makes_one_turn(store, episodes, shop):
+    customer = Customer(episodes, shop)
+    held, turn = customer.answer("hm", "CASUAL")
+    episodes.settle(held, turn, "k1", lambda _, turn: turn)
+    assert store.answer(customer.number, key="k1") == ("hm", turn.model_dump(mode="json"))
+    held, turn = customer.answer("hm", "CASUAL")
+    with pytest.raises(Conflict, match="this key"):
+        episodes.settle(held, turn, "k1", lambda _, turn: turn)
+    assert len(store.turns(customer.number)) == 1 == store.find(customer.number).version
+    for strange in ("k2", "nul\x00", "é"):
+        assert store.answer(customer.number, key=strange) is None
+        assert store.answer(strange, review="k1") is None
+
+
 def test_a_sale_without_its_review_is_refused_whatever_the_guard(store, episodes, shop):
     customer = Customer(episodes, shop)
     customer.say("two ropes", "OFFER_SELL", cart=[["Sturdy Rope", 2]])
