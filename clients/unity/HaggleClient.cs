@@ -65,15 +65,13 @@ namespace Haggle
         {
             var opening = JsonConvert.SerializeObject(new { character, shop, player });
             var visit = await Patiently(attempt => Call<Visit>(HttpMethod.Post, "/sessions", opening));
-            return new Session(this, visit, 0);
+            return new Session(this, visit);
         }
 
         /// <summary>Go on with a session whose id the game kept.</summary>
         public async Task<Session> Resume(string id)
         {
-            var visit = await Get<Visit>("/sessions/" + id);
-            var turns = await Get<List<Answer>>("/sessions/" + id + "/turns");
-            return new Session(this, visit, turns.Count);
+            return new Session(this, await Get<Visit>("/sessions/" + id));
         }
 
         internal Task<T> Get<T>(string path)
@@ -94,9 +92,12 @@ namespace Haggle
             }
         }
 
-        internal async Task<HttpResponseMessage> Send(HttpMethod method, string path, string body, CancellationToken stop)
+        internal async Task<HttpResponseMessage> Send(
+            HttpMethod method, string path, string body, CancellationToken stop, string key = null)
         {
             var request = new HttpRequestMessage(method, root + path);
+            if (key != null)
+                request.Headers.Add("Idempotency-Key", key);
             if (body != null)
                 request.Content = new StringContent(body, Encoding.UTF8, "application/json");
             HttpResponseMessage response;

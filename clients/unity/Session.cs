@@ -14,15 +14,13 @@ namespace Haggle
     {
         readonly HaggleClient client;
         readonly string path;
-        int said;
 
         public Visit Visit { get; private set; }
         public string Id { get { return Visit.Session; } }
 
-        internal Session(HaggleClient client, Visit visit, int said)
+        internal Session(HaggleClient client, Visit visit)
         {
             this.client = client;
-            this.said = said;
             Visit = visit;
             path = "/sessions/" + visit.Session;
         }
@@ -34,25 +32,20 @@ namespace Haggle
             bool explain = false, CancellationToken stop = default(CancellationToken))
         {
             var line = JsonConvert.SerializeObject(new { text, stream = true, explain });
-            var answer = await client.Patiently(async attempt =>
+            // The same for each try: a turn that the server has stored is not made again.
+            var key = Guid.NewGuid().ToString();
+            return await client.Patiently(async attempt =>
             {
                 if (attempt > 0)
-                {
-                    // The server may have stored the turn before the connection broke.
-                    var turns = await client.Call<List<Answer>>(HttpMethod.Get, path + "/turns", null);
-                    if (turns.Count > said)
-                        return turns[turns.Count - 1];
                     onRestart?.Invoke();
-                }
-                return await Stream(line, onText, onState, stop);
+                return await Stream(line, key, onText, onState, stop);
             });
-            said++;
-            return answer;
         }
 
-        async Task<Answer> Stream(string line, Action<string> onText, Action<Decision> onState, CancellationToken stop)
+        async Task<Answer> Stream(
+            string line, string key, Action<string> onText, Action<Decision> onState, CancellationToken stop)
         {
-            using (var response = await client.Send(HttpMethod.Post, path + "/turns", line, stop))
+            using (var response = await client.Send(HttpMethod.Post, path + "/turns", line, stop, key))
             using (var reader = new StreamReader(await response.Content.ReadAsStreamAsync()))
             {
                 var kind = "";
@@ -95,12 +88,10 @@ namespace Haggle
         public Task<List<Receipt>> Receipts() { return client.Get<List<Receipt>>(path + "/receipts"); }
 
         /// <summary>Close the sale of the review on the table, as a button in the game does.</summary>
-        public async Task<Answer> Confirm(string review)
+        public Task<Answer> Confirm(string review)
         {
             var body = JsonConvert.SerializeObject(new { review });
-            var answer = await client.Patiently(attempt => client.Call<Answer>(HttpMethod.Post, path + "/confirm", body));
-            said++;
-            return answer;
+            return client.Patiently(attempt => client.Call<Answer>(HttpMethod.Post, path + "/confirm", body));
         }
 
         /// <summary>Forget the session on the server.</summary>

@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi import FastAPI
 
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
@@ -32,15 +34,62 @@ ANSWERS = [
 ]
 
 
+def application(engine: ScriptedEngine) -> FastAPI:
+    """A server of one shop."""
+    shop = named_world("frontier_shop")
+    return make_app(engine, {shop.name: shop}, "state")
+
+
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A server whose engine offers, reviews and sells, over and over."""
+    """The address of a server whose engine offers, reviews and sells, over and over."""
     config = EngineConfig.model_validate(
         {"engine": "scripted", "scripted": {"answers": ANSWERS, "again": True}}
     )
-    shop = named_world("frontier_shop")
-    with served(make_app(ScriptedEngine(config), {shop.name: shop}, "state")) as url:
+    with served(application(ScriptedEngine(config))) as url:
         yield url
+
+
+class Breaking:
+    """A server whose connection breaks after each turn is stored, the first time it is sent."""
+
+    def __init__(self) -> None:
+        self.engine = ScriptedEngine(ANSWERS)
+        self.server = application(self.engine)
+        self.keys: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or (scope["method"], scope["path"][-6:]) != ("POST", "/turns"):
+            await self.server(scope, receive, send)
+            return
+        key = dict(scope["headers"]).get(b"idempotency-key", b"").decode()
+        self.keys.append(key)
+        if self.keys.count(key) > 1:
+            await self.server(scope, receive, send)
+            return
+        heard: list[Any] = []
+
+        async def keep(message: Any) -> None:
+            heard.append(message)
+
+        await self.server(scope, receive, keep)
+        await send(heard[0])
+        await send({"type": "http.response.body", "body": b"event: te", "more_body": True})
+        raise ConnectionResetError("broken on purpose")
+
+
+@pytest.fixture
+def breaking() -> Iterator[tuple[str, Breaking]]:
+    """The address of a server that breaks, and the server."""
+    server = Breaking()
+    with served(server) as url:  # type: ignore[arg-type]
+        yield url, server
+
+
+def once(printed: str, server: Breaking) -> bool:
+    """Whether three lines were sent twice each, and bought what they should, said once."""
+    assert len(server.keys) == 6 and len(set(server.keys)) == 3
+    return bought(printed) and len(server.engine.requests) == 3
 
 
 def ran(*words: str, folder: Path = CLIENTS, **variables: str) -> str:
@@ -104,13 +153,20 @@ def test_javascript_buys(address: str) -> None:
 
 
 @pytest.mark.long
+def test_javascript_says_no_line_twice(breaking: tuple[str, Breaking]) -> None:
+    url, server = breaking
+    printed = ran(program("node"), "examples/buy.js", url, folder=CLIENTS / "typescript")
+    assert once(printed, server)
+
+
+@pytest.mark.long
 def test_typescript_accepts_the_types(tmp_path: Path) -> None:
     compiler = program("tsc")
     (tmp_path / "game.ts").write_text(
         'import { Haggle, type Answer } from "haggle-client";\n'
         'const session = await new Haggle("http://x").open({ shop: "s" });\n'
         'const turn = await session.say("a rope", { onState: (d) => d.cart[0].quantity });\n'
-        "export const sold: Answer['sale'] | undefined = 'sale' in turn ? turn.sale : undefined;\n",
+        "export const sold: Answer['sale'] = turn.sale;\n",
         encoding="utf-8",
     )
     package = tmp_path / "node_modules" / "haggle-client"
@@ -133,15 +189,29 @@ def test_csharp_buys_on_dotnet(address: str, tmp_path: Path) -> None:
     assert bought(printed)
 
 
-@pytest.mark.long
-def test_csharp_buys_on_mono(address: str, tmp_path: Path) -> None:
+@pytest.fixture
+def buy_on_mono(tmp_path: Path) -> Callable[[str], str]:
+    """The C# example; takes an address, gives what it prints."""
     compiler, runtime = program("mcs"), program("mono")
     if not JSON_NET.exists():
         pytest.skip("not installed: libnewtonsoft-json5.0-cil")
     shutil.copy(JSON_NET, tmp_path)
     words = ["-langversion:7", f"-r:{JSON_NET}", "-r:System.Net.Http.dll", "-out:buy.exe"]
     ran(compiler, *words, *map(str, SOURCES), folder=tmp_path)
-    assert bought(ran(runtime, "buy.exe", address, folder=tmp_path))
+    return lambda url: ran(runtime, "buy.exe", url, folder=tmp_path)
+
+
+@pytest.mark.long
+def test_csharp_buys_on_mono(address: str, buy_on_mono: Callable[[str], str]) -> None:
+    assert bought(buy_on_mono(address))
+
+
+@pytest.mark.long
+def test_csharp_says_no_line_twice(
+    breaking: tuple[str, Breaking], buy_on_mono: Callable[[str], str]
+) -> None:
+    url, server = breaking
+    assert once(buy_on_mono(url), server)
 
 
 @pytest.mark.long
@@ -165,9 +235,7 @@ def test_gdscript_can_be_parsed() -> None:
 @pytest.mark.long
 def test_a_client_waits_for_a_server_that_starts_later(tmp_path: Path) -> None:
     node = program("node")
-    shop = named_world("frontier_shop")
-    app = make_app(ScriptedEngine(ANSWERS), {shop.name: shop}, "state")
-    with served(app) as url:
+    with served(application(ScriptedEngine(ANSWERS))) as url:
         port = int(url.rsplit(":", 1)[1])
     waiting = subprocess.Popen(
         [node, "examples/buy.js", url], cwd=CLIENTS / "typescript", text=True,
@@ -175,7 +243,7 @@ def test_a_client_waits_for_a_server_that_starts_later(tmp_path: Path) -> None:
     )  # fmt: skip
     time.sleep(1)
     try:
-        with served(make_app(ScriptedEngine(ANSWERS), {shop.name: shop}, "state"), port):
+        with served(application(ScriptedEngine(ANSWERS)), port):
             printed, errors = waiting.communicate(timeout=120)
     except HaggleError:
         waiting.kill()

@@ -59,9 +59,8 @@ export class Haggle {
 export class Session {
   readonly id: string;
   visit: Visit;
-  /** A turn that was found stored after a broken connection has the fields of PastTurn. */
-  say(text: string, saying?: Saying): Promise<Answer | PastTurn>;
-  stream(text: string, saying?: Pick<Saying, "explain" | "signal">): AsyncGenerator<TurnEvent>;
+  say(text: string, saying?: Saying): Promise<Answer>;
+  stream(text: string, saying?: Pick<Saying, "explain" | "signal"> & { key?: string }): AsyncGenerator<TurnEvent>;
   look(): Promise<Visit>;
   turns(): Promise<PastTurn[]>;
   receipts(): Promise<Receipt[]>;

@@ -40,15 +40,12 @@ export class Haggle {
 
   /** Open a session: a character and, for the merchant, a shop by name or a whole shop. */
   async open(opening = {}) {
-    const visit = await this.json("POST", "/sessions", opening);
-    return new Session(this, visit, 0);
+    return new Session(this, await this.json("POST", "/sessions", opening));
   }
 
   /** Go on with a session whose id the game kept. */
   async resume(id) {
-    const path = `/sessions/${encodeURIComponent(id)}`;
-    const [visit, turns] = await Promise.all([this.json("GET", path), this.json("GET", `${path}/turns`)]);
-    return new Session(this, visit, turns.length);
+    return new Session(this, await this.json("GET", `/sessions/${encodeURIComponent(id)}`));
   }
 
   async json(method, path, body) {
@@ -63,8 +60,7 @@ export class Haggle {
     });
   }
 
-  async send(method, path, body, signal) {
-    const headers = {};
+  async send(method, path, body, { signal, headers = {} } = {}) {
     if (this.key) headers.Authorization = `Bearer ${this.key}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
     let response;
@@ -100,35 +96,33 @@ function again(error, attempt) {
   return [429, 502, 504].includes(error.status) || (error.status === 503 && error.wait > 0) || (error.status === 409 && attempt > 0);
 }
 
+// Unlike all keys of a session before. Pages without https have no crypto.randomUUID.
+const newKey = () => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+
 export class Session {
-  constructor(client, visit, turns) {
-    Object.assign(this, { client, visit, id: visit.session, said: turns });
+  constructor(client, visit) {
+    Object.assign(this, { client, visit, id: visit.session });
     this.path = `/sessions/${encodeURIComponent(visit.session)}`;
   }
 
   /** Say a line. `onState` hears the decision, `onText` the words as they come; the answer counts. */
   async say(text, { explain = false, onState = () => {}, onText = () => {}, onRestart = () => {}, signal } = {}) {
-    const answer = await this.client.patiently(async (attempt) => {
-      if (attempt) {
-        // The server may have stored the turn before the connection broke.
-        const turns = await this.client.send("GET", `${this.path}/turns`).then((response) => response.json());
-        if (turns.length > this.said) return turns.at(-1);
-        onRestart();
-      }
-      for await (const { event, data } of this.stream(text, { explain, signal })) {
+    const key = newKey(); // the same for each try: a turn that the server has stored is not made again
+    return this.client.patiently(async (attempt) => {
+      if (attempt) onRestart();
+      for await (const { event, data } of this.stream(text, { explain, signal, key })) {
         if (event === "state") onState(data);
         else if (event === "text") onText(data.text);
         else if (event === "done") return data;
       }
       throw new Unreachable("the answer broke off");
     });
-    this.said += 1;
-    return answer;
   }
 
-  /** The events of one turn as they come: state, text, done. No second try. */
-  async *stream(text, { explain = false, signal } = {}) {
-    const response = await this.client.send("POST", `${this.path}/turns`, { text, stream: true, explain }, signal);
+  /** The events of one turn as they come: state, text, done. No second try; who makes one sends the same key. */
+  async *stream(text, { explain = false, signal, key = newKey() } = {}) {
+    const headers = { "Idempotency-Key": key };
+    const response = await this.client.send("POST", `${this.path}/turns`, { text, stream: true, explain }, { signal, headers });
     try {
       for await (const { event, data } of events(response.body)) {
         if (event === "error") throw new HaggleError(data.status ?? 503, data, data.retry_after);
@@ -153,9 +147,5 @@ export class Session {
   close() { return this.client.json("DELETE", this.path); }
 
   /** Close the sale of the review on the table, as a button in the game does. */
-  async confirm(review = this.visit.review) {
-    const answer = await this.client.json("POST", `${this.path}/confirm`, { review });
-    this.said += 1;
-    return answer;
-  }
+  confirm(review = this.visit.review) { return this.client.json("POST", `${this.path}/confirm`, { review }); }
 }

@@ -19,7 +19,6 @@ const BROKEN := {"error": {"message": "the server does not answer"}, "status": 0
 @export var tries := 8
 
 var visit := {}  ## where the session stands; visit.session is the id to keep
-var _said := 0
 
 
 func shops() -> Variant:
@@ -35,7 +34,6 @@ func open(opening := {}) -> Dictionary:
 	var opened: Variant = await _patiently("POST", "/sessions", opening)
 	if not _failed(opened):
 		visit = opened
-		_said = 0
 	return opened
 
 
@@ -44,30 +42,15 @@ func resume(id: String) -> Dictionary:
 	var found: Variant = await _patiently("GET", "/sessions/" + id)
 	if not _failed(found):
 		visit = found
-		var turns: Variant = await _patiently("GET", _path("/turns"))
-		_said = turns.size() if turns is Array else 0
 	return found
 
 
 ## Says a line and returns the answer. Signals tell the decision and the words before that.
 func say(text: String, explain := false) -> Dictionary:
 	var line := {"text": text, "stream": true, "explain": explain}
-	var answer := {}
-	for attempt in tries:
-		if attempt > 0:
-			# The server may have stored the turn before the connection broke.
-			var turns: Variant = await _request("GET", _path("/turns"))
-			if turns is Array and turns.size() > _said:
-				answer = turns[-1]
-				break
-			restarted.emit()
-		answer = await _request("POST", _path("/turns"), line)
-		if not _again(answer, attempt) or attempt + 1 == tries:
-			break
-		await _pause(answer, attempt)
-	if not _failed(answer):
-		_said += 1
-	return answer
+	# The same for each try: a turn that the server has stored is not made again.
+	var once := "%d-%d" % [randi(), randi()]
+	return await _patiently("POST", _path("/turns"), line, once)
 
 
 func look() -> Dictionary:
@@ -83,10 +66,7 @@ func receipts() -> Variant:
 
 ## Closes the sale of the review on the table, as a button in the game does.
 func confirm(review: String) -> Dictionary:
-	var answer: Variant = await _patiently("POST", _path("/confirm"), {"review": review})
-	if not _failed(answer):
-		_said += 1
-	return answer
+	return await _patiently("POST", _path("/confirm"), {"review": review})
 
 
 func _path(rest := "") -> String:
@@ -97,9 +77,11 @@ func _failed(answer: Variant) -> bool:
 	return answer is Dictionary and answer.has("error")
 
 
-func _patiently(method: String, path: String, body: Variant = null) -> Variant:
+func _patiently(method: String, path: String, body: Variant = null, once := "") -> Variant:
 	for attempt in tries:
-		var answer: Variant = await _request(method, path, body)
+		if attempt > 0 and once != "":
+			restarted.emit()
+		var answer: Variant = await _request(method, path, body, once)
 		if not _again(answer, attempt) or attempt + 1 == tries:
 			return answer
 		await _pause(answer, attempt)
@@ -122,14 +104,14 @@ func _pause(answer: Dictionary, attempt: int) -> void:
 	await get_tree().create_timer(seconds).timeout
 
 
-func _request(method: String, path: String, body: Variant = null) -> Variant:
+func _request(method: String, path: String, body: Variant, once: String) -> Variant:
 	var http := HTTPClient.new()
-	var answer: Variant = await _exchange(http, method, path, body)
+	var answer: Variant = await _exchange(http, method, path, body, once)
 	http.close()
 	return answer
 
 
-func _exchange(http: HTTPClient, method: String, path: String, body: Variant) -> Variant:
+func _exchange(http: HTTPClient, method: String, path: String, body: Variant, once: String) -> Variant:
 	var place := _place()
 	var tls: TLSOptions = TLSOptions.client() if place.tls else null
 	if http.connect_to_host(place.host, place.port, tls) != OK:
@@ -141,6 +123,8 @@ func _exchange(http: HTTPClient, method: String, path: String, body: Variant) ->
 	var headers := PackedStringArray(["Content-Type: application/json"])
 	if key != "":
 		headers.append("Authorization: Bearer " + key)
+	if once != "":
+		headers.append("Idempotency-Key: " + once)
 	var kind := HTTPClient.METHOD_GET if method == "GET" else HTTPClient.METHOD_POST
 	if http.request(kind, "/v1" + path, headers, "" if body == null else JSON.stringify(body)) != OK:
 		return BROKEN
