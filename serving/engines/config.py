@@ -20,10 +20,11 @@ ENGINES = ("gemini", "llamacpp", "openai", "scripted", "transformers", "vllm")
 
 class ScriptedOptions(Record):
     """The answers of the scripted engine, first one first; with `again` from the start once more
-    when they are used up."""
+    when they are used up. Each takes `seconds`."""
 
     answers: tuple[str, ...] = ()
     again: bool = False
+    seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
 class LlamaCppOptions(Record):

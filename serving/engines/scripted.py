@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
-from serving.engines.config import EngineConfig
+from serving.engines.config import EngineConfig, ScriptedOptions
 
 
 class ScriptedEngine:
@@ -19,10 +20,12 @@ class ScriptedEngine:
     model = "scripted"
 
     def __init__(self, answers: EngineConfig | Iterable[str]) -> None:
-        self._again = isinstance(answers, EngineConfig) and answers.scripted.again
         if isinstance(answers, EngineConfig):
-            answers = answers.scripted.answers
-        self._answers = deque(answers)
+            options = answers.scripted
+        else:
+            options = ScriptedOptions(answers=tuple(answers))
+        self._again, self._seconds = options.again, options.seconds
+        self._answers = deque(options.answers)
         self.requests: list[GenerationRequest] = []
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
@@ -47,6 +50,7 @@ class ScriptedEngine:
         if self._again:
             self.requests.clear()  # it may serve for days
         self.requests.append(request)
+        time.sleep(self._seconds)
         text = self._answers[0]
         self._answers.rotate(-1)
         if not self._again:

@@ -121,7 +121,8 @@ class Served:
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Callable[..., Served]]:
     """Starts server processes of a database quickly: each is forked from one that has imported all.
-    `die_at` is a word of the statement at which the process kills itself."""
+    `die_at` is a word of the statement at which the process kills itself, `seconds` how long the
+    model takes for an answer."""
     if os.name != "posix":
         pytest.skip("processes cannot be forked here")
     with subprocess.Popen(
@@ -130,8 +131,8 @@ def nursery() -> Iterator[Callable[..., Served]]:
     ) as parent:  # fmt: skip
         started: list[Served] = []
 
-        def start(database: str, shop: Path, die_at: str = "-") -> Served:
-            print(database, shop, die_at, sep="\t", file=parent.stdin, flush=True)
+        def start(database: str, shop: Path, die_at: str = "-", seconds: float = 0.0) -> Served:
+            print(database, shop, die_at, seconds, sep="\t", file=parent.stdin, flush=True)
             assert parent.stdout
             pid, port = parent.stdout.readline().split()
             started.append(Served(int(pid), int(port)))

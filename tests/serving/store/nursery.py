@@ -1,4 +1,5 @@
-"""Forks a server of merchants for each line it reads: database, shop, where to die (tabs between).
+"""Forks a server of merchants for each line it reads: database, shop, where to die, how many seconds an
+answer takes (tabs between).
 
 The scripted engine offers a rope and reviews it twice, in turns; a plain yes to a review is read by code.
 """
@@ -27,13 +28,13 @@ OFFER = '{"last":"","state":"OFFER_SELL","cart":[["%s",1]],"say":"__CART__ for _
 REVIEW = '{"last":"","state":"FINAL_CHECK","say":"So __CART__ for __PRICE__ __CURRENCY__, yes?"}'
 
 
-def serve(database: str, shop: str, die_at: str, listening: socket.socket) -> None:
+def serve(database: str, shop: str, die_at: str, seconds: float, listening: socket.socket) -> None:
     """Serve until killed."""
     store = Store(database)
     world = load_world(shop)
     # An odd number: of two players in step neither hears the same answer for ever.
     answers = (OFFER % world.items[0].item_name, REVIEW, REVIEW)
-    options = ScriptedOptions(answers=answers, again=True)
+    options = ScriptedOptions(answers=answers, again=True, seconds=seconds)
     engine = ScriptedEngine(EngineConfig(engine="scripted", scripted=options))
     app = make_app(engine, {"stall": world}, "state", store=store)
 
@@ -70,11 +71,11 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     warm_up()
     for line in sys.stdin:
-        database, shop, die_at = line.rstrip("\n").split("\t")
+        database, shop, die_at, seconds = line.rstrip("\n").split("\t")
         listening = socket.create_server(("127.0.0.1", 0))
         pid = os.fork()
         if pid == 0:
-            serve(database, shop, die_at, listening)
+            serve(database, shop, die_at, float(seconds), listening)
             os._exit(0)
         print(pid, listening.getsockname()[1], flush=True)
         listening.close()

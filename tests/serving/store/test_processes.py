@@ -173,3 +173,43 @@ def test_two_servers_race_for_the_last_piece(nursery, stall, tmp_path, database)
         assert store.stock(shop_id) == {"rope": 0} and len(store.sales(shop_id)) == done
     for server in servers:
         server.kill()
+
+
+@pytest.mark.parametrize("key", ["", "k1"])
+def test_one_session_at_two_servers_at_once_is_one_turn_and_a_refusal(
+    key, nursery, stall, shop_file, database
+):
+    store = prepared(database)
+    servers = [nursery(database, shop_file, seconds=0.3) for _ in range(2)]
+    session = opened(servers[0].client)
+    heard: list[dict[str, Any]] = []
+    while not heard or not heard[-1]["review"]:
+        line = LINES["OFFER_SELL"] if heard and heard[-1]["cart"] else LINES[""]
+        heard.append(say(servers[len(heard) % 2].client, session, line))  # at either server
+    barrier = threading.Barrier(2)
+    answers: list[tuple[int, httpx.Client, Any]] = []
+
+    def agree(client: httpx.Client) -> httpx.Response:
+        headers = {"Idempotency-Key": key} if key else {}
+        path = f"/v1/sessions/{session}/turns"
+        return client.post(path, json={"text": "yes"}, headers=headers)
+
+    def race(client: httpx.Client) -> None:
+        barrier.wait(30)
+        answer = agree(client)
+        answers.append((answer.status_code, client, answer.json()))
+
+    players = [threading.Thread(target=race, args=(server.client,)) for server in servers]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join(60)
+    (won, _, sold), (lost, loser, told) = sorted(answers, key=lambda answer: answer[0])
+    assert (won, lost) == (200, 409) and sold["sale"]
+    assert "another turn" in told["error"]["message"]
+    assert len(store.sales()) == 1
+    check_books(store, stall, {session: [*heard, sold]})
+    if key:  # who was refused sends it again and hears of the one sale
+        assert agree(loser).json()["sale"] == sold["sale"] and len(store.sales()) == 1
+    for server in servers:
+        server.kill()
