@@ -15,28 +15,27 @@ CANCEL_S = 5  # how long turns that are cut off have to end
 
 class DrainingServer(uvicorn.Server):
     """At the first signal it takes no turn any more and lets those that run end, for `drain_s`
-    seconds at most; at the second it stops at once."""
+    seconds at most; then it ends as any program does. At the second it stops at once, and ends by
+    that signal."""
 
     def __init__(self, config: uvicorn.Config, queue: TurnQueue, drain_s: float) -> None:
         super().__init__(config)
         self._queue, self._drain_s = queue, drain_s
-        self._signal: int | None = None
-        self._until = 0.0
+        self._until: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Called for each signal."""
-        if self._signal is not None:
+        if self._until is None:
+            self._until = time.monotonic() + self._drain_s
+        else:
             super().handle_exit(sig, frame)
-            return
-        self._signal, self._until = sig, time.monotonic() + self._drain_s
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second; whether to stop."""
-        if self._signal is not None and not self.should_exit:
+        if self._until is not None and not self.should_exit:
             if not self._queue.draining:
                 self._queue.drain()
-            if not self._queue.busy or time.monotonic() > self._until:
-                super().handle_exit(self._signal, None)
+            self.should_exit = not self._queue.busy or time.monotonic() > self._until
         return await super().on_tick(counter)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,18 +10,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
 from typer.testing import CliRunner
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
+from websockets.sync.client import connect
 
 from haggle.cli import app as command
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
 from haggle.core.storage import write_json
 from haggle.trade.world_io import named_world
+from serving.store.repository import Store
 
 
 @pytest.mark.parametrize(
@@ -92,9 +98,13 @@ ANSWERS = (
 )
 
 
-def scripted(path: Path, answers: Sequence[str]) -> str:
-    """The path of a serve config whose model gives these answers."""
-    write_json(path, {"engine": "scripted", "scripted": {"answers": list(answers)}})
+TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
+
+
+def scripted(path: Path, answers: Sequence[str], seconds: float = 0.0) -> str:
+    """The path of a serve config whose model gives these answers, each in so many seconds."""
+    options = {"answers": list(answers), "seconds": seconds}
+    write_json(path, {"engine": "scripted", "scripted": options})
     return str(path)
 
 
@@ -132,6 +142,54 @@ def test_with_explicit_confirmation_words_close_nothing_in_any_shop_and_the_call
             call = f"/v1/sessions/{session}/confirm"
             sold = client.post(call, json={"review": said["review"]}).json()
             assert sold["state"] == "COMMIT_SALE" and sold["sale"]["items"][0]["quantity"] == 2
+
+
+def talking(folder: Path, seconds: float = 0.0) -> list[str]:
+    """Options of a server that makes small talk, each answer in so many seconds."""
+    engine = scripted(folder / "talk.json", [TALK], seconds)
+    return ["--database", str(folder / "s.sqlite3"), "--engine", engine]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM")
+def test_a_server_that_is_terminated_answers_its_turn_first(
+    free_port: Callable[[], int], tmp_path: Path
+):
+    with command_serves(free_port(), *talking(tmp_path, 2.0)) as (server, client):
+        session = client.post("/v1/sessions", json={}).json()["session"]
+        with ThreadPoolExecutor() as pool:
+            turn = pool.submit(client.post, f"/v1/sessions/{session}/turns", json={"text": "well?"})
+            while "haggle_turns_running 1.0" not in client.get("/metrics").text:
+                time.sleep(0.02)
+            server.send_signal(signal.SIGTERM)
+            while client.get("/readyz").status_code == 200:
+                assert not turn.done()
+                time.sleep(0.02)
+            late = client.post(f"/v1/sessions/{session}/turns", json={"text": "x"})
+            assert late.status_code == 503
+            assert turn.result(30).json()["say"] == "Fine weather."
+        assert server.wait(30) == 0
+    with closing(Store(str(tmp_path / "s.sqlite3"))) as store:
+        assert len(store.turns(session)) == 1
+
+
+def test_a_message_beyond_the_limit_closes_its_websocket(
+    free_port: Callable[[], int], tmp_path: Path
+):
+    port = free_port()
+    options = [*talking(tmp_path), "--max-request-kib", "4"]
+    with command_serves(port, *options) as (_, client):
+        session = client.post("/v1/sessions", json={}).json()["session"]
+        address = f"ws://127.0.0.1:{port}/v1/sessions/{session}/live"
+        with connect(address) as socket:
+            socket.send(json.dumps({"text": "x" * 3000}))  # no line, but let in
+            assert json.loads(socket.recv(30))["data"]["status"] == 422
+            socket.send(json.dumps({"text": "x" * 5000}))
+            with pytest.raises(ConnectionClosed) as closed:
+                socket.recv(30)
+            assert closed.value.rcvd and closed.value.rcvd.code == CloseCode.MESSAGE_TOO_BIG
+        with connect(address) as socket:  # the session is as it was
+            socket.send('{"text": "well?"}')
+            assert json.loads(socket.recv(30))["event"] == "state"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+import pytest
 from alembic import command
 from alembic.config import Config
 
@@ -83,13 +84,17 @@ def test_a_database_of_the_version_before_keeps_its_rows(tmp_path: Path):
     store.close()
 
 
-def test_a_clock_that_jumps_forgets_no_session(serve, monkeypatch):
-    with serve((TALK,)) as client:
-        session = client.open()
-        monkeypatch.setattr(time, "time", lambda: 4e9)  # years later
+@pytest.mark.parametrize("now", [4e9, 1e6])  # years later, years before
+def test_a_clock_that_jumps_forgets_no_session(serve, monkeypatch, now):
+    with serve((TALK,), limits={"sessions": 3}) as client:
+        left, session = client.open(), client.open()
+        monkeypatch.setattr(time, "time", lambda: now)
         client.open()
         answer = client.say(session).json()
         assert answer["state"] == "CASUAL" and 0 <= answer["seconds"] < 60
+        client.open()
+        found = [client.get(f"/sessions/{number}").status_code for number in (left, session)]
+        assert found == [404, 200]  # the one unused longest made room, whatever the clock says
 
 
 def test_a_player_is_made_known_and_keeps_the_purse():

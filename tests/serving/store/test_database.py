@@ -46,6 +46,21 @@ def test_the_migrations_make_the_tables_of_the_models(database):
     store.close()
 
 
+def test_a_file_is_in_wal_mode_so_that_readers_and_a_writer_do_not_wait(path, stall):
+    store = Store(str(path))
+    _, number = opened(store, stall)
+    with store.reading() as connection:
+        assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
+        assert connection.scalar(text("PRAGMA synchronous")) == 2  # FULL: a commit is on the disk
+        before = connection.scalar(text("SELECT version FROM sessions"))
+        row = store.find(number)
+        assert row
+        store.commit(row, row.document, {})  # while another reads
+        assert connection.scalar(text("SELECT version FROM sessions")) == before == 0
+    assert len(store.turns(number)) == 1
+    store.close()
+
+
 def test_a_full_disk_is_told_and_the_session_is_whole(path, stall):
     store = Store(str(path))
     episodes, number = opened(store, stall)
