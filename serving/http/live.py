@@ -76,8 +76,7 @@ class _Conversation:
     async def _answer(self, turn: TurnUnderWay) -> None:
         try:
             async for event in turn.events():
-                if event is not None:
-                    await _send(self._socket, kind_of(event), event.model_dump(mode="json"))
+                await _send(self._socket, kind_of(event), event.model_dump(mode="json"))
         except Refused as error:
             await _send(self._socket, "error", event_of(error))
         except (WebSocketDisconnect, RuntimeError):

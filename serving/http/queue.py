@@ -26,6 +26,11 @@ class Ticket:
         self.began: float | None = None
         self._queue = queue
 
+    @property
+    def position(self) -> int:
+        """How many turns come first, this one counted; 0 when it runs."""
+        return self._queue.position(self)
+
     async def turn(self) -> None:
         """Wait for the turn. Raises Refused (503) where the server stops first."""
         await self.called
@@ -85,6 +90,11 @@ class TurnQueue:
             retry_after=self.wait_s(position),
             position=position,
         )
+
+    def position(self, ticket: Ticket) -> int:
+        """The place of a ticket among those that wait; 0 where it does not."""
+        places = (n for n, other in enumerate(self._waiting.values(), 1) if other is ticket)
+        return next(places, 0)
 
     def wait_s(self, position: int) -> float:
         """About how long a turn waits at a position."""

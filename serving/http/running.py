@@ -41,6 +41,12 @@ Work = Callable[[Left], Iterator[Any]]  # what a turn does, as events
 BEAT_S = 15.0  # how often a caller who waits is told that the server is there
 
 
+class Waiting(Record):
+    """A place in the queue; 0 when the turn has come."""
+
+    position: int
+
+
 class Words(Record):
     """A piece of the line."""
 
@@ -100,13 +106,16 @@ class TurnUnderWay:
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def events(self) -> AsyncIterator[Any]:
-        """What happens: a Decision, Words, an Answer; None now and then while there is nothing.
-        Raises Refused where the turn breaks off."""
+        """What happens: a Decision, Words, an Answer; at first where the turn has to wait, and now
+        and then while there is nothing else, its place. Raises Refused where the turn breaks off.
+        """
+        if self._ticket.began is None:
+            yield Waiting(position=self._ticket.position)
         while True:
             try:
                 event = await asyncio.wait_for(self._events.get(), BEAT_S)
             except TimeoutError:
-                yield None
+                yield Waiting(position=self._ticket.position)
                 continue
             if event is None:
                 return
@@ -132,7 +141,7 @@ class TurnUnderWay:
     async def _last(self) -> Any:
         found = None
         async for event in self.events():
-            found = event if event is not None else found
+            found = event
         return found
 
     def leave(self) -> None:

@@ -13,10 +13,18 @@ from pydantic import BaseModel, Field
 
 from serving.http.errors import Refused, answers, event_of
 from serving.http.records import Answer, Confirmation, Decision, Line
-from serving.http.running import ClientLeft, TurnUnderWay, Words, check_line, confirmed, said
+from serving.http.running import (
+    ClientLeft,
+    TurnUnderWay,
+    Waiting,
+    Words,
+    check_line,
+    confirmed,
+    said,
+)
 from serving.http.server import Server
 
-EVENTS = {Words: "text", Answer: "done", Decision: "state"}
+EVENTS = {Waiting: "waiting", Words: "text", Answer: "done", Decision: "state"}
 Key = Annotated[
     Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[!-~]+$")] | None,
     Header(alias="Idempotency-Key"),
@@ -39,9 +47,10 @@ def turn_routes(server: Server) -> APIRouter:
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )
     async def say(number: str, line: Line, request: Request, key: Key = None) -> Any:
-        """Say a line. With `stream` server-sent events come: `state` as soon as it is decided what
-        the line comes to, `text` pieces, then `done` with the whole answer, or `error`. A line with
-        the Idempotency-Key of one before it is not said again; it gets that one's answer."""
+        """Say a line. With `stream` server-sent events come: `waiting` with the place in the queue
+        where it has to wait, `state` as soon as it is decided what the line comes to, `text`
+        pieces, then `done` with the whole answer, or `error`. A line with the Idempotency-Key of
+        one before it is not said again; it gets that one's answer."""
         await run_in_threadpool(check_line, server, number, line, key)  # told as a status
         turn = begin(server, number, line, key)
         if line.stream:
@@ -96,12 +105,9 @@ class EventStream(StreamingResponse):
 
 
 async def sse(turn: TurnUnderWay) -> AsyncIterator[str]:
-    """The events of a turn as server-sent events; a comment where there is nothing for long."""
+    """The events of a turn as server-sent events."""
     try:
         async for event in turn.events():
-            if event is None:
-                yield ": waiting\n\n"
-            else:
-                yield f"event: {kind_of(event)}\ndata: {event.model_dump_json()}\n\n"
+            yield f"event: {kind_of(event)}\ndata: {event.model_dump_json()}\n\n"
     except Refused as error:
         yield f"event: error\ndata: {json.dumps(event_of(error))}\n\n"

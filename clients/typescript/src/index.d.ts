@@ -41,6 +41,7 @@ export interface Saying {
   signal?: AbortSignal;
 }
 export type TurnEvent =
+  | { event: "waiting"; data: { position: number } }
   | { event: "state"; data: Decision }
   | { event: "text"; data: { text: string } }
   | { event: "done"; data: Answer };

@@ -119,7 +119,7 @@ export class Session {
     });
   }
 
-  /** The events of one turn as they come: state, text, done. No second try; who makes one sends the same key. */
+  /** The events of one turn as they come: waiting, state, text, done. No second try; who makes one sends the same key. */
   async *stream(text, { explain = false, signal, key = newKey() } = {}) {
     const headers = { "Idempotency-Key": key };
     const response = await this.client.send("POST", `${this.path}/turns`, { text, stream: true, explain }, { signal, headers });

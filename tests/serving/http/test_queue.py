@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from serving.engines.scripted import ScriptedEngine
+from serving.http import running
 from serving.http.errors import Refused
 from serving.http.process import DrainingServer
 from serving.http.queue import TurnQueue
@@ -79,6 +80,32 @@ def test_turns_come_in_order_and_beyond_the_bound_are_refused_with_a_place(serve
         assert 'haggle_turns_total{character="merchant"} 3.0' in told
         assert 'haggle_turns_failed_total{status="429"} 1.0' in told
         assert "haggle_queue_length 0.0" in told and "haggle_tokens_total" in told
+
+
+def test_who_waits_is_told_the_place_in_the_queue(serve, monkeypatch):
+    monkeypatch.setattr(running, "BEAT_S", 0.05)
+    engine = Gated([TALK] * 3)
+    with serve(engine, limits={"at_once": 1, "queue": 2}) as client:
+        first, second, third = (client.open() for _ in range(3))
+        found: list[Any] = []
+        threads = [asked(client, first, "well?", found)]
+        until(lambda: engine.heard)
+        threads.append(asked(client, second, "well?", found))
+        until(lambda: client.server.queue.waiting == 1)
+        body = {"text": "well?", "stream": True}
+        with client.stream("POST", f"/sessions/{third}/turns", json=body) as answer:
+            lines = answer.iter_lines()
+            heard = [next(lines) for _ in range(6)]
+            assert heard == ["event: waiting", 'data: {"position":2}', ""] * 2
+            engine.go.set()
+            heard += list(lines)
+        for thread in threads:
+            thread.join(30)
+        events = client.events("\n".join(heard))
+        assert next(kind for kind, _ in events if kind != "waiting") == "state"
+        assert events[-1][0] == "done" and [answer.status_code for answer in found] == [200, 200]
+        places = [data["position"] for kind, data in events if kind == "waiting"]
+        assert places == sorted(places, reverse=True)  # it only comes nearer
 
 
 @pytest.mark.parametrize("stream", [False, True])
