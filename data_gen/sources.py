@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from data_gen.config import MERCHANT, DataConfig
+from data_gen.config import DataConfig
 from data_gen.language.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.players.scripted import Drill
@@ -72,7 +72,7 @@ class ScriptedSource:
 
 def open_source(config: DataConfig) -> Source:
     """The source a config names: scripted, or with a model as teacher or player."""
-    if config.plans or config.labelled or config.character != MERCHANT:
+    if config.procedural:
         return _procedures(config)
     if config.scripted:
         return ScriptedSource(config)

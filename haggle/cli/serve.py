@@ -145,12 +145,13 @@ def _worlds(names: list[str] | None, confirmation: str | None) -> dict[str, Any]
 
 def _tasks(names: list[str] | None) -> dict[str, Any]:
     """The characters with a procedure that are served; all that Haggle brings without a name."""
+    from haggle.characters import MERCHANT
     from haggle.core.config import located
     from haggle.sop.task import TASKS, load_task
 
     chosen = names if names is not None else sorted(path.stem for path in TASKS.glob("*.yaml"))
     with located("--character"):
-        tasks = [load_task(name) for name in chosen if name != "merchant"]
+        tasks = [load_task(name) for name in chosen if name != MERCHANT]
         found = {task.task: task for task in tasks}
         if len(found) < len(tasks):
             raise HaggleError("two characters have the same name")
