@@ -29,8 +29,9 @@ from haggle.cli.serve_options import (
     Restock,
     Ui,
     World,
+    needs_http,
 )
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.errors import HaggleError
 
 serve_app = typer.Typer(
     invoke_without_command=True,
@@ -166,14 +167,3 @@ def _mount_page(app: Any) -> None:
     if find_spec("serving.ui") is None:
         raise HaggleError("this Haggle has no page", where="--ui", hint="leave --ui out; see /docs")
     import_module("serving.ui").mount(app)
-
-
-@contextmanager
-def needs_http() -> Iterator[None]:
-    """Say which extra is missing where a package is."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise HaggleError(
-            f"{error.name} is not installed", where="haggle serve", hint=install_hint("http")
-        ) from None
