@@ -46,11 +46,13 @@ LINES = (
 
 @dataclass(frozen=True)
 class Timed:
-    """One turn: seconds in all, until the first spoken word, outside the engine, and tokens."""
+    """One turn: seconds in all, until the first spoken word, and outside the engine, by the clock
+    and of the processor; tokens."""
 
     seconds: float
     first_word: float
     own: float
+    processor: float
     prompt_tokens: int
     read_tokens: int
     made_tokens: int
@@ -66,7 +68,7 @@ class Watched:
         self.name, self.model = engine.name, engine.model
         self.requests: list[GenerationRequest] = []
         self.answers: list[Generation] = []
-        self.seconds = 0.0
+        self.seconds = self.processor = 0.0
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """As the engine does."""
@@ -91,9 +93,10 @@ class Watched:
 
     @contextmanager
     def _clock(self) -> Iterator[None]:
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.thread_time()
         yield
         self.seconds += time.perf_counter() - start
+        self.processor += time.thread_time() - processor
 
     def close(self) -> None:
         """The engine belongs to somebody else."""
@@ -104,7 +107,7 @@ def timed_turn(
 ) -> tuple[Timed, TurnRecord]:
     """Answer a line as a player hears it, word by word."""
     watched = Watched(engine)
-    start, text, first = time.perf_counter(), "", 0.0
+    processor, start, text, first = time.thread_time(), time.perf_counter(), "", 0.0
     for piece in Merchant(watched, guard, ask_below=ask_below).stream(session, line):
         if isinstance(piece, str):
             text += piece
@@ -112,12 +115,13 @@ def timed_turn(
                 first = time.perf_counter() - start
         elif isinstance(piece, TurnRecord):
             turn = piece
-    seconds = time.perf_counter() - start
+    seconds, processor = time.perf_counter() - start, time.thread_time() - processor
     answers = watched.answers
     return Timed(
         seconds=seconds,
         first_word=first or seconds,
         own=seconds - watched.seconds,
+        processor=processor - watched.processor,
         prompt_tokens=answers[0].prompt_tokens,
         read_tokens=sum(answer.read_tokens for answer in answers),
         made_tokens=sum(answer.completion_tokens for answer in answers),
@@ -252,7 +256,8 @@ def adapters_in_turns(
 def own_work(
     engine: Engine, method: str, ask_below: float, sizes: Sequence[int], turns: int, tell: Tell
 ) -> list[dict[str, Any]]:
-    """Milliseconds of a turn that are not the engine's, by the clock, in shops of several sizes.
+    """Milliseconds of a turn that are not the engine's, in shops of several sizes: by the clock,
+    and of the processor, which tell the truth on a busy machine.
 
     Scripted players, one after another; no sentence model. The first talk in a shop is not timed:
     it reads word lists and prompts.
@@ -267,10 +272,13 @@ def own_work(
             tell(f"{size} items: {min(len(timed), turns)} of {turns} turns")
             if len(timed) >= turns:
                 break
-        own = percentiles([1000 * turn.own for turn in timed[:turns]])
+        kept = timed[:turns]
+        own = percentiles([1000 * turn.own for turn in kept])
+        processor = percentiles([1000 * turn.processor for turn in kept])
         rows.append(
             {"items": size, "turns": turns, "own_p50_ms": own["p50"], "own_p95_ms": own["p95"]}
-            | {"turn_p50_s": percentiles([turn.seconds for turn in timed[:turns]])["p50"]}
+            | {"cpu_p50_ms": processor["p50"], "cpu_p95_ms": processor["p95"]}
+            | {"turn_p50_s": percentiles([turn.seconds for turn in kept])["p50"]}
         )
     return rows
 

@@ -13,7 +13,15 @@ from haggle.cli.options import Engine, Gguf, Model, Quiet
 
 COLUMNS = {
     "players": ("players", "turns_per_s", "raw_turns_per_s", "p50_s", "p95_s", "longest_s"),
-    "own": ("items", "turns", "own_p50_ms", "own_p95_ms", "turn_p50_s"),
+    "own": (
+        "items",
+        "turns",
+        "own_p50_ms",
+        "own_p95_ms",
+        "cpu_p50_ms",
+        "cpu_p95_ms",
+        "turn_p50_s",
+    ),
     "size": ("items", "turn", "turns", "prompt_tokens", "read_tokens", "seconds"),
 }
 

@@ -71,6 +71,7 @@ def test_own_work_is_what_a_turn_takes_outside_the_engine():
     (row,) = own_work(Slow([ANSWER] * 60), DEFAULT_METHOD, 0.0, [52], 8, quiet)
     assert (row["items"], row["turns"]) == (52, 8)
     assert 0 < row["own_p50_ms"] <= row["own_p95_ms"]
+    assert 0 < row["cpu_p50_ms"] <= row["cpu_p95_ms"]
     assert row["turn_p50_s"] > 0.1 > row["own_p50_ms"] / 1000
 
 
