@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from data_gen.teachers.config import PlayerConfig, TeacherConfig
+from haggle.characters import MERCHANT, check_options
 from haggle.core.config import Record, load_config, parse
 from haggle.core.errors import HaggleError
 from haggle.sop.task import load_task
@@ -17,7 +18,6 @@ from serving.engines import EngineConfig, read_engine_config
 if TYPE_CHECKING:
     from data_gen.teachers.asking import Role
 
-MERCHANT = "merchant"
 EVERY = "all"  # the character that stands for all tasks that Haggle brings
 LEAST_TO_RECOMMEND = 2  # items a shop needs for one of them to be advised
 
@@ -107,6 +107,11 @@ class DataConfig(Record):
         written = self.sop is not None and bool(self.sop.engine)
         return self.teacher is None and self.player is None and not written
 
+    @property
+    def procedural(self) -> bool:
+        """Whether its rows are about procedures, and not a merchant's dialogues."""
+        return bool(self.plans or self.labelled) or self.character != MERCHANT
+
 
 def load_data_config(path: str | Path) -> DataConfig:
     """A data config. Raises HaggleError naming file and field."""
@@ -115,16 +120,21 @@ def load_data_config(path: str | Path) -> DataConfig:
 
 def override(config: DataConfig, **changes: Any) -> DataConfig:
     """A data config with the values given (those not None) in place of its own."""
-    data = config.model_dump()
+    data = config.model_dump(exclude_unset=True)
     data |= {key: value for key, value in changes.items() if value is not None}
     return parse(data, DataConfig, "options")
 
 
 def check(config: DataConfig) -> None:
     """Raise HaggleError for a config that no dialogue can be made from, before anything is."""
-    get_method(config.method)
     if config.character not in {MERCHANT, EVERY}:
         load_task(config.character)
+    if not config.procedural:
+        get_method(config.method)
+    elif "method" in config.model_fields_set:
+        rows = "plans" if config.plans else "labelled"
+        asked = rows if config.character == MERCHANT else config.character
+        check_options(asked, method=config.method)
     if config.sop is not None and config.character == MERCHANT:
         hint = "set character: all, or the name of a task"
         raise HaggleError("is for characters with a procedure", where="sop", hint=hint)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from data_gen.config import MERCHANT, DataConfig
+from data_gen.config import DataConfig
 from data_gen.language.phrasebook import Split
 from data_gen.play import Play, play_oracle, start_play
 from data_gen.players.scripted import Drill
@@ -68,36 +68,6 @@ class ScriptedSource:
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-def open_source(config: DataConfig) -> Source:
-    """The source a config names: scripted, or with a model as teacher or player."""
-    if config.plans or config.labelled or config.character != MERCHANT:
-        return _procedures(config)
-    if config.scripted:
-        return ScriptedSource(config)
-    from data_gen.teachers.source import LlmSource
-
-    return LlmSource(config)
-
-
-def _procedures(config: DataConfig) -> Source:
-    """A source of rows about procedures."""
-    if config.plans is not None:
-        from data_gen.sop.plans import PlanSource
-
-        return PlanSource(config)
-    if config.labelled is not None:
-        from data_gen.sop.labelled import LabelledSource
-
-        return LabelledSource(config.labelled)
-    if config.sop is not None:
-        from data_gen.sop.creation import WrittenSource
-
-        return WrittenSource(config)
-    from data_gen.sop.source import SopSource
-
-    return SopSource(config)
 
 
 def make_dialogue(

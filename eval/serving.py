@@ -13,14 +13,17 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from data_gen.play import Play, start_play
-from data_gen.worlds import sample_shop, shop_of
+from data_gen.worlds import Shop, sample_shop, shop_of
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.language.english.linker import load_english
+from haggle.rates import percentiles
 from haggle.trade.merchant import Guard, Merchant
 from haggle.trade.methods import get_method
 from haggle.trade.records import SCENARIOS, TurnRecord
@@ -29,6 +32,7 @@ from haggle.trade.world import World
 from haggle.trade.world_io import named_world
 
 Tell = Callable[[str], None]
+TALK = 12  # turns at the most
 SPOKEN = re.compile(r'"say":"[^"]')
 LINES = (
     "Good day! What have you got for a traveller?",
@@ -42,10 +46,13 @@ LINES = (
 
 @dataclass(frozen=True)
 class Timed:
-    """One turn: seconds in all, until the first spoken word, and tokens."""
+    """One turn: seconds in all, until the first spoken word, and outside the engine, by the clock
+    and of the processor; tokens."""
 
     seconds: float
     first_word: float
+    own: float
+    processor: float
     prompt_tokens: int
     read_tokens: int
     made_tokens: int
@@ -53,28 +60,43 @@ class Timed:
 
 
 class Watched:
-    """An engine whose requests and answers are kept until they are asked for; for one thread."""
+    """An engine whose requests, answers and seconds are kept until they are asked for; for one
+    thread."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.name, self.model = engine.name, engine.model
         self.requests: list[GenerationRequest] = []
         self.answers: list[Generation] = []
+        self.seconds = self.processor = 0.0
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
         """As the engine does."""
         self.requests += requests
-        answers = self.engine.generate(requests)
+        with self._clock():
+            answers = self.engine.generate(requests)
         self.answers += answers
         return answers
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """As the engine does."""
         self.requests.append(request)
-        for piece in self.engine.stream(request):
+        pieces = self.engine.stream(request)
+        while True:
+            with self._clock():
+                piece = next(pieces, None)
+            if piece is None:
+                return
             if isinstance(piece, Generation):
                 self.answers.append(piece)
             yield piece
+
+    @contextmanager
+    def _clock(self) -> Iterator[None]:
+        start, processor = time.perf_counter(), time.thread_time()
+        yield
+        self.seconds += time.perf_counter() - start
+        self.processor += time.thread_time() - processor
 
     def close(self) -> None:
         """The engine belongs to somebody else."""
@@ -85,7 +107,7 @@ def timed_turn(
 ) -> tuple[Timed, TurnRecord]:
     """Answer a line as a player hears it, word by word."""
     watched = Watched(engine)
-    start, text, first = time.perf_counter(), "", 0.0
+    processor, start, text, first = time.thread_time(), time.perf_counter(), "", 0.0
     for piece in Merchant(watched, guard, ask_below=ask_below).stream(session, line):
         if isinstance(piece, str):
             text += piece
@@ -93,11 +115,13 @@ def timed_turn(
                 first = time.perf_counter() - start
         elif isinstance(piece, TurnRecord):
             turn = piece
-    seconds = time.perf_counter() - start
+    seconds, processor = time.perf_counter() - start, time.thread_time() - processor
     answers = watched.answers
     return Timed(
         seconds=seconds,
         first_word=first or seconds,
+        own=seconds - watched.seconds,
+        processor=processor - watched.processor,
         prompt_tokens=answers[0].prompt_tokens,
         read_tokens=sum(answer.read_tokens for answer in answers),
         made_tokens=sum(answer.completion_tokens for answer in answers),
@@ -168,11 +192,12 @@ def players_at_once(
     alone, as many at once: the same prompts and as many tokens, without Haggle and any grammar.
     """
     rows = []
-    for count in players:
-        plays = [_play(world, method, seed) for seed in range(max(players))]
+    shop = shop_of(named_world(world))
+    for number in players:
+        plays = [_play(shop, method, seed) for seed in range(max(players))]
         for play in plays:  # the first line of each, so that its prompt's beginning is there
             _speak(engine, play, ask_below)
-        with ThreadPoolExecutor(count) as pool:
+        with ThreadPoolExecutor(number) as pool:
             start = time.perf_counter()
             talks = list(pool.map(lambda play: _talk(engine, play, turns, ask_below), plays))
             elapsed = time.perf_counter() - start
@@ -182,11 +207,11 @@ def players_at_once(
         timed = [turn for talk in talks for turn in talk]
         share = made / max(sum(turn.made_tokens for turn in timed), 1)
         rows.append(
-            {"players": count, "turns_per_s": len(timed) / elapsed}
+            {"players": number, "turns_per_s": len(timed) / elapsed}
             | {"raw_turns_per_s": len(timed) * share / bare}
             | summary(timed)
         )
-        tell(f"{count} players: {len(timed)} turns")
+        tell(f"{number} players: {len(timed)} turns")
     return rows
 
 
@@ -228,8 +253,37 @@ def adapters_in_turns(
     }
 
 
-def _play(world: str, method: str, seed: int) -> Play:
-    shop = shop_of(named_world(world))
+def own_work(
+    engine: Engine, method: str, ask_below: float, sizes: Sequence[int], turns: int, tell: Tell
+) -> list[dict[str, Any]]:
+    """Milliseconds of a turn that are not the engine's, in shops of several sizes: by the clock,
+    and of the processor, which tell the truth on a busy machine.
+
+    Scripted players, one after another; no sentence model. The first talk in a shop is not timed:
+    it reads word lists and prompts.
+    """
+    rows = []
+    for size in sizes:
+        shop = sample_shop(random.Random(size), "test", (size, size))
+        timed: list[Timed] = []
+        for seed in count():
+            talk = _talk(engine, _play(shop, method, seed), TALK, ask_below)
+            timed += talk if seed else []
+            tell(f"{size} items: {min(len(timed), turns)} of {turns} turns")
+            if len(timed) >= turns:
+                break
+        kept = timed[:turns]
+        own = percentiles([1000 * turn.own for turn in kept])
+        processor = percentiles([1000 * turn.processor for turn in kept])
+        rows.append(
+            {"items": size, "turns": turns, "own_p50_ms": own["p50"], "own_p95_ms": own["p95"]}
+            | {"cpu_p50_ms": processor["p50"], "cpu_p95_ms": processor["p95"]}
+            | {"turn_p50_s": percentiles([turn.seconds for turn in kept])["p50"]}
+        )
+    return rows
+
+
+def _play(shop: Shop, method: str, seed: int) -> Play:
     play = start_play(shop, SCENARIOS[0], seed, "test", get_method(method))
     play.player.max_rounds = 100
     return play

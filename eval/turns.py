@@ -17,7 +17,7 @@ from typing import Any
 
 from eval.asking import asking_curve
 from eval.journal import answered, finish
-from haggle.agreement import Agreement, agreement
+from haggle.agreement import agreement
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.dataset import decisions, iter_rows
@@ -153,7 +153,7 @@ def _prediction(turn: dict[str, Any], answer: Generation) -> dict[str, Any]:
         "note": line.partition("\n")[0],
         "answer": answer.text,
         "joint": verdict.joint,
-        **asdict(verdict),
+        **{"cart": None, "bid": None} | asdict(verdict),
         "probability": answer.probability,
         "latency_s": answer.latency_s,
         "completion_tokens": answer.completion_tokens,
@@ -162,13 +162,11 @@ def _prediction(turn: dict[str, Any], answer: Generation) -> dict[str, Any]:
 
 def score(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Rates with intervals; cart and bid where the right answer carries one."""
-    verdicts = [Agreement(r["valid"], r["last"], r["state"], r["cart"], r["bid"]) for r in records]
     return {
         "n": len(records),
-        "valid_json": share(v.valid for v in verdicts),
-        "last": share(v.last for v in verdicts),
-        "state": share(v.state for v in verdicts),
-        "cart": share(v.cart for v in verdicts if v.cart is not None),
-        "bid": share(v.bid for v in verdicts if v.bid is not None),
-        "joint": share(v.joint for v in verdicts),
+        "valid_json": share(r["valid"] for r in records),
+        **{
+            name: share(r[name] for r in records if r[name] is not None)
+            for name in ("last", "state", "cart", "bid", "joint")
+        },
     }

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from data_gen.config import DataConfig, check, override
 from data_gen.generate import generate
-from data_gen.sources import open_source
+from data_gen.opening import open_source
 from haggle import __version__
 from haggle.core.config import ROOT, located, parse
 from haggle.core.errors import HaggleError

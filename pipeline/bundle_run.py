@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.config import DataConfig
+from haggle.agreement import agreement
 from haggle.core.config import load_config, parse
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, read_json, write_json
-from haggle.trade.agreement import agreement
 from haggle.weights.adapters import adapter_note, write_adapter
 from haggle.weights.gguf_file import unpack_weights
 from haggle.weights.models import BaseModel

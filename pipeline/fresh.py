@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.config import DataConfig
-from data_gen.sources import Source, open_source
+from data_gen.opening import open_source
+from data_gen.sources import Source
 from haggle.core.errors import HaggleError
 from haggle.grammar.json_text import to_json
 from training.data import Example, Overlong, tokenize

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import torch
 from torch.nn.functional import normalize
 
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, numbered_jsonl
 from haggle.weights.models import package_file
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir
 from training.encoder import Encoder
 

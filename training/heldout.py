@@ -1,7 +1,7 @@
 """Held-out accuracy while training: turns the model has not seen, answered greedily, guard off.
 
 A turn is a dialogue up to a player's line, in the very text that serving sends, and the merchant's
-answer after it. `haggle.trade.agreement` says what of an answer is right; joint accuracy is both
+answer after it. `haggle.agreement` says what of an answer is right; joint accuracy is both
 state and cart. One error does not lead to others, as every turn is given its true history.
 """
 
@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from haggle.agreement import agreement
+from haggle.core.domain import Verdict
 from haggle.core.errors import HaggleError
 from haggle.dataset import dataset_files, dataset_splits, decisions, located_rows
 from haggle.grammar.json_text import DecodeError
 from haggle.rates import share
-from haggle.trade.agreement import Agreement, agreement
 from haggle.weights.chat_template import tokenizer_family
 from training.config import EvaluationSettings, RunSettings
 from training.data import messages_in
@@ -269,9 +270,9 @@ def generating(model: PreTrainedModel) -> Iterator[None]:
             model.forward = patched
 
 
-def score(verdicts: Sequence[Agreement]) -> Score:
+def score(verdicts: Sequence[Verdict]) -> Score:
     """Shares of the turns, and the 95% Wilson interval of the joint one."""
-    told = ((name, [getattr(verdict, name) for verdict in verdicts]) for name in SHARES)
+    told = ((name, [getattr(verdict, name, None) for verdict in verdicts]) for name in SHARES)
     rates = {name: share(v for v in values if v is not None) for name, values in told}
     found = {name: rate["value"] for name, rate in rates.items()}
     found |= {"n": len(verdicts), "low": rates["joint"]["low"], "high": rates["joint"]["high"]}

@@ -3,7 +3,8 @@
 A recipe may lay itself over another file (`extends:`). Under `stages:` each name has the changes to
 the keys at the top; its run lies in `output_dir/NAME` and goes on from the weights of the stage
 before. `data:`, at the top and in a stage, is the data config that `haggle generate --stage` makes
-the stage's data set from. `about:` names the version, commit and figures that it led to.
+the stage's data set from. `about:` names the version, commit and figures that it led to. `later:`
+at the top tells the same of versions that other recipes made afterwards.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from training.config import METHODS, AnyConfig
 
 
 class About(Record):
-    """What a stage led to: the model's version, the commit that holds it, figures by their name."""
+    """What a run led to: the model's version, the commit that holds it, figures by their name, and
+    the recipe, where it is another file than the lineage's own."""
 
     version: str = ""
+    recipe: str = ""
     commit: str = ""
     figures: dict[str, str] = {}
 
@@ -57,6 +60,7 @@ def load_stages(path: str | Path, only: str | None = None) -> list[Stage]:
     path = Path(path)
     data = read_config(path)
     told = data.pop("stages", None)
+    data.pop("later", None)
     if told is None:
         stages = [Stage(str(path), parse_train_config(data, str(path)))]
     else:
@@ -67,6 +71,15 @@ def load_stages(path: str | Path, only: str | None = None) -> list[Stage]:
     if not found:
         raise HaggleError(f"no stage is named {only!r}", where=str(path), hint=_names(stages))
     return found
+
+
+def later_versions(path: str | Path) -> list[About]:
+    """The versions that recipes of their own made on top of a recipe's stages (`later:`).
+
+    Raises HaggleError naming file and key.
+    """
+    told = read_config(Path(path)).get("later") or []
+    return [parse(about, About, f"{path}: later[{n}]") for n, about in enumerate(told)]
 
 
 def parse_train_config(data: Mapping[str, Any], where: str) -> AnyConfig:

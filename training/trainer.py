@@ -27,9 +27,9 @@ from transformers import (
 from transformers.trainer_callback import ExportableState
 from trl import SFTTrainer
 
+from haggle.agreement import agreement
 from haggle.core.errors import HaggleError
 from haggle.grammar.json_text import to_json
-from haggle.trade.agreement import agreement
 from training.checkpoints import METRICS_FILE
 from training.clock import Clock
 from training.config import EvaluationSettings

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from haggle.core.config import Record
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import Record, install_hint
+from haggle.core.errors import HaggleError
 from haggle.dataset import whole_answers
 from haggle.weights.chat_template import is_chatml, render
 from haggle.weights.models import DEFAULT_BASE, KNOWN, haggle_home

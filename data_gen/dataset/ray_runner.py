@@ -18,7 +18,8 @@ from typing import Any
 
 from data_gen.dataset.runners import TRIES, Advance
 from data_gen.dataset.shards import Job, Shard, Worker
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 
 OBJECT_STORE = 100 * 2**20  # bytes; only counts travel between workers
 

@@ -17,7 +17,7 @@ from data_gen.config import MERCHANT, DataConfig
 from data_gen.corpus_io import corpus_rows, is_righted, voice_files
 from data_gen.dataset.journal import Meter, journalled_rows, reported_rows
 from data_gen.language.phrasebook import SPLITS, Split
-from data_gen.sources import open_source
+from data_gen.opening import open_source
 from haggle.core.storage import atomic_path, write_jsonl
 from haggle.dataset import iter_rows, shard_name
 from haggle.trade.methods import DEFAULT_METHOD, get_method

@@ -9,11 +9,9 @@ from typing import Any
 from data_gen.config import EVERY
 from data_gen.language.phrasebook import Split
 from haggle.grammar.json_text import to_json
-from haggle.sop.domain import SopTurn, Talk
+from haggle.sop.domain import METHOD, SopTurn, Talk
 from haggle.sop.task import TASKS, Task, load_task
 from haggle.trade.records import SCHEMA_VERSION
-
-METHOD = "sop"
 
 
 def tasks_of(character: str, split: Split) -> list[Task]:

@@ -20,8 +20,9 @@ from data_gen.sop.users import draw_user
 from eval.journal import answered, finish
 from eval.sop.published import published
 from eval.together import Together
+from haggle.core.config import install_hint
 from haggle.core.engine import Engine
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.errors import HaggleError
 from haggle.grammar.json_text import DecodeError, read_object, text_of
 from haggle.planning.config import PlanConfig
 from haggle.planning.planner import Planner, keeps_procedure

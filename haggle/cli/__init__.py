@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -30,6 +30,7 @@ from haggle.cli.options import (
     Method,
     Planner,
     Quiet,
+    given,
 )
 from haggle.cli.planner import planner as planner_command
 from haggle.cli.preferences import preferences
@@ -129,6 +130,7 @@ def train(
 
 @app.command()
 def chat(
+    context: typer.Context,
     world: Annotated[str, typer.Option(help="A shop: name or YAML, JSON, CSV file.")] = (
         "frontier_shop"
     ),
@@ -148,19 +150,17 @@ def chat(
     planner: Planner = "",
 ) -> None:
     """Talk to a character in the terminal."""
+    from haggle.characters import MERCHANT, check_options
     from haggle.trade.world_io import named_world, with_confirmation
     from serving.chat import chat as run
 
-    level, spoken = check_level(guard), check_method(method, engine, gguf)
-    if character != "merchant":
-        converse(character, engine, level, gguf, check_planner(planner), profile or [])
+    level = check_level(guard)
+    if character != MERCHANT:
+        named = given(context, "world", "method", "confirmation", "embeddings")
+        converse(character, engine, level, gguf, check_planner(planner), profile or [], named)
         return
-    if profile:
-        raise HaggleError(
-            "a merchant asks for no profile",
-            where="--profile",
-            hint="give --character, or leave it",
-        )
+    check_options(character, "--", profile=profile)
+    spoken = check_method(method, engine, gguf)
     with located("--world"):
         shop = named_world(world)
     with located("--confirmation"):
@@ -183,13 +183,19 @@ def converse(
     gguf: Path | None,
     planner: str = "",
     profile: Sequence[str] = (),
+    named: Mapping[str, Any] | None = None,
 ) -> None:
-    """Talk to a character that keeps to a procedure; by default with the model for that."""
+    """Talk to a character that keeps to a procedure; by default with the model for that.
+
+    `named` are options of other characters that the command line has; they are refused.
+    """
+    from haggle.characters import check_options
     from haggle.sop.task import load_task, with_profile
     from serving.chat import chat_by_task
 
     with located("--character"):
         task = load_task(character)
+    check_options(character, "--", **(named or {}))
     with located("--profile"):
         if odd := [pair for pair in profile if "=" not in pair]:
             hint = f"write for instance --profile {next(iter(task.user_profile), 'Name')}=VALUE"

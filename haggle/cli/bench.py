@@ -13,6 +13,15 @@ from haggle.cli.options import Engine, Gguf, Model, Quiet
 
 COLUMNS = {
     "players": ("players", "turns_per_s", "raw_turns_per_s", "p50_s", "p95_s", "longest_s"),
+    "own": (
+        "items",
+        "turns",
+        "own_p50_ms",
+        "own_p95_ms",
+        "cpu_p50_ms",
+        "cpu_p95_ms",
+        "turn_p50_s",
+    ),
     "size": ("items", "turn", "turns", "prompt_tokens", "read_tokens", "seconds"),
 }
 
@@ -30,6 +39,7 @@ class Part(StrEnum):
     GUARD = "guard"
     PLAYERS = "players"
     SIZE = "size"
+    OWN = "own"
     ADAPTERS = "adapters"
 
 
@@ -40,7 +50,7 @@ def serve(
     model: Model = None,
     part: Annotated[
         list[Part] | None,
-        typer.Option(help="guard, players, size, adapters; all but adapters, if not given."),
+        typer.Option(help="guard, players, size, own, adapters; the first three, if not given."),
     ] = None,
     players: Annotated[str, typer.Option(help="How many players at once.")] = "1,16",
     turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each talk).")] = 12,
@@ -50,7 +60,7 @@ def serve(
     out: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Turns a second, waits; what the guard, a shop's size, a talk's length and adapters cost.
+    """Turns a second, waits; what guard, shop size, length, adapters and Haggle's own work cost.
 
     Interrupted with Ctrl-C, it shows and writes the parts that are done.
     """
@@ -61,6 +71,7 @@ def serve(
     from eval.serving import (
         adapters_in_turns,
         guard_beside_none,
+        own_work,
         players_at_once,
         size_and_length,
     )
@@ -78,6 +89,7 @@ def serve(
                 Part.GUARD: partial(guard_beside_none, loaded, *asked, world, turns),
                 Part.PLAYERS: partial(players_at_once, loaded, *asked, world, counts, turns),
                 Part.SIZE: partial(size_and_length, loaded, *asked, items, length),
+                Part.OWN: partial(own_work, loaded, *asked, items, turns),
                 Part.ADAPTERS: partial(adapters_in_turns, loaded, asked[0], world, turns),
             }
             for chosen in part or (Part.GUARD, Part.PLAYERS, Part.SIZE):

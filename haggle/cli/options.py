@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,3 +52,10 @@ Batch = Annotated[int, typer.Option(min=1, help="Turns at once.")]
 WeightsEngine = Annotated[
     str, typer.Option("--engine", help="A serve config of llama.cpp, transformers or vLLM.")
 ]
+
+
+def given(context: typer.Context, *names: str) -> dict[str, Any]:
+    """Those of the options `names` that the command line has, with their values."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    told = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    return {name: context.params[name] for name in told}

@@ -29,8 +29,9 @@ from haggle.cli.serve_options import (
     Restock,
     Ui,
     World,
+    needs_http,
 )
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.errors import HaggleError
 
 serve_app = typer.Typer(
     invoke_without_command=True,
@@ -145,12 +146,13 @@ def _worlds(names: list[str] | None, confirmation: str | None) -> dict[str, Any]
 
 def _tasks(names: list[str] | None) -> dict[str, Any]:
     """The characters with a procedure that are served; all that Haggle brings without a name."""
+    from haggle.characters import MERCHANT
     from haggle.core.config import located
     from haggle.sop.task import TASKS, load_task
 
     chosen = names if names is not None else sorted(path.stem for path in TASKS.glob("*.yaml"))
     with located("--character"):
-        tasks = [load_task(name) for name in chosen if name != "merchant"]
+        tasks = [load_task(name) for name in chosen if name != MERCHANT]
         found = {task.task: task for task in tasks}
         if len(found) < len(tasks):
             raise HaggleError("two characters have the same name")
@@ -165,14 +167,3 @@ def _mount_page(app: Any) -> None:
     if find_spec("serving.ui") is None:
         raise HaggleError("this Haggle has no page", where="--ui", hint="leave --ui out; see /docs")
     import_module("serving.ui").mount(app)
-
-
-@contextmanager
-def needs_http() -> Iterator[None]:
-    """Say which extra is missing where a package is."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise HaggleError(
-            f"{error.name} is not installed", where="haggle serve", hint=install_hint("http")
-        ) from None

@@ -47,7 +47,7 @@ def revoke(name: KeyName, database: Database = "") -> None:
 
 @contextmanager
 def _keys(database: str, migrate: bool = False) -> Iterator[Any]:
-    from haggle.cli.serve import needs_http
+    from haggle.cli.serve_options import needs_http
 
     with needs_http():
         from serving.store.keys import Keys

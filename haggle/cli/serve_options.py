@@ -1,10 +1,15 @@
-"""Options of `haggle serve`."""
+"""Options of `haggle serve`, and what it needs to be installed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 
 World = Annotated[
     list[str] | None,
@@ -67,3 +72,14 @@ AllowOrigin = Annotated[
     typer.Option(help="A web page's origin whose scripts may call; as often as there are."),
 ]
 Ui = Annotated[bool, typer.Option("--ui", help="Serve a page to play on at `/`.")]
+
+
+@contextmanager
+def needs_http() -> Iterator[None]:
+    """Say which extra is missing where a package is."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise HaggleError(
+            f"{error.name} is not installed", where="haggle serve", hint=install_hint("http")
+        ) from None

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from haggle.cli.options import Batch, Engine, Gguf, Guard, Method, Model, Quiet
-from haggle.core.config import located
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint, located
+from haggle.core.errors import HaggleError
 
 talk_app = typer.Typer(invoke_without_command=True)
 

@@ -33,6 +33,13 @@ class Record(BaseModel):
 M = TypeVar("M", bound=BaseModel)
 
 
+def install_hint(extra: str) -> str:
+    """What to do where the packages of an extra (see pyproject.toml) are not installed."""
+    if IN_WHEEL:
+        return f'pip install "haggle[{extra}]"'
+    return f'in Haggle\'s directory: pip install -e ".[{extra}]"'
+
+
 def read_text(path: Path) -> str:
     """The UTF-8 text of a file. Raises HaggleError when it is missing or not UTF-8."""
     try:

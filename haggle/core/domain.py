@@ -6,9 +6,9 @@ has no model in it. `haggle.core.agent` runs a turn through it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, Protocol, Self, TypeVar, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, get_args
 
 from haggle.core.codec import ActionSpec
 from haggle.core.engine import Message
@@ -59,6 +59,20 @@ class Ruling(Generic[A]):
         return replace(self, action=action, reasons=(*self.reasons, reason), line=line or self.line)
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What of an answer is right: whether it can be read, and the last and the new state."""
+
+    valid: bool
+    last: bool
+    state: bool
+
+    @property
+    def joint(self) -> bool:
+        """All that a decision carries is right; here that is the state alone."""
+        return self.state
+
+
 class Outcome(Protocol):
     """What became of an action: told to the player, and not yet carried over into the episode."""
 
@@ -71,7 +85,22 @@ T = TypeVar("T", bound=Turn, covariant=True)
 
 
 class Domain(Protocol[E, A, O, T]):
-    """A kind of character. Only `settle` changes an episode."""
+    """A kind of character. Only `settle` changes an episode.
+
+    `methods` are the prompting methods it has, `options` what else may be chosen for a character.
+    """
+
+    @property
+    def methods(self) -> Collection[str]: ...
+
+    @property
+    def options(self) -> Collection[str]: ...
+
+    def agreement(self, right: str, answer: str, line: str) -> Verdict:
+        """Compare an answer with the right one; both are texts as a model writes them, and `line`
+        is the user message that was answered. Raises DecodeError when the right one is
+        unreadable."""
+        ...
 
     def read_ahead(self, episode: E) -> None:
         """Do what a first line would have to wait for."""
@@ -147,3 +176,19 @@ class Domain(Protocol[E, A, O, T]):
                turn: Turn) -> T:  # fmt: skip
         """Carry the outcome over into the episode, and complete the record of the turn."""
         ...
+
+
+def check_options(
+    domain: Domain[Any, Any, Any, Any], who: str, given: Mapping[str, object], dashes: str = ""
+) -> None:
+    """Raise HaggleError for a `method` or another option that a character's domain does not have.
+
+    What is None was not given. `who` names the character; `dashes` stand before an option's name.
+    """
+    for name, value in given.items():
+        method = name == "method"
+        wanted, known = (str(value), domain.methods) if method else (name, domain.options)
+        if value is not None and wanted not in known:
+            told = f"method {wanted!r}" if method else name
+            hint = f"leave {dashes}{name} out; {nearest(wanted, known)}"
+            raise HaggleError(f"{who} has no {told}", where=f"{dashes}{name}", hint=hint)

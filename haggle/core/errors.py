@@ -23,15 +23,6 @@ class HaggleError(Exception):
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 
-def install_hint(extra: str) -> str:
-    """What to do where the packages of an extra (see pyproject.toml) are not installed."""
-    from haggle.core.config import IN_WHEEL
-
-    if IN_WHEEL:
-        return f'pip install "haggle[{extra}]"'
-    return f'in Haggle\'s directory: pip install -e ".[{extra}]"'
-
-
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint naming the known word closest to `word`, or all known words when none is close."""
     names = sorted(known)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,17 +9,18 @@ from pathlib import Path
 from haggle.core.agent import Say
 from haggle.core.codec import ActionSpec
 from haggle.core.config import Record
-from haggle.core.domain import Guard, Level, Ruling, Withheld
+from haggle.core.domain import Guard, Level, Ruling, Verdict, Withheld
 from haggle.core.engine import Message
 from haggle.core.episode import Episode
 from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.core.turn import Turn
-from haggle.grammar.json_text import DecodeError, read_object, text_of, to_json
+from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, text_of, to_json
 from haggle.grammar.values import Choice, Either, Field, Fields, Label, Spoken, Value
 from haggle.sop.definition import START
 from haggle.sop.evidence import read_evidence
 from haggle.sop.task import Task
 
+METHOD = "sop"  # the one way that its models are asked
 MAX_EXCHANGES = 12
 LONGEST_FACT = 300  # characters in the prompt; public tasks bring whole documents
 PROMPTS = Path(__file__).parent / "prompts"
@@ -119,6 +120,22 @@ class SopOutcome:
 
 class Procedural:
     """Working through a procedure (PCA): a `haggle.core.domain.Domain` of talks."""
+
+    methods = (METHOD,)
+    options = ("profile",)
+
+    def agreement(self, right: str, answer: str, line: str) -> Verdict:
+        """Compare the user state, which is the `last` of a talk, and the step taken."""
+        gold = read_object(right)
+        try:
+            given = read_object(answer)
+        except DecodeError:
+            return Verdict(valid=False, last=False, state=False)
+        return Verdict(
+            valid=is_strict_json(answer),
+            last=given.get("user") == gold["user"],
+            state=given.get("act") == gold["act"],
+        )
 
     def read_ahead(self, talk: Talk) -> None:
         """Nothing: no line of a talk waits."""

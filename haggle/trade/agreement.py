@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from haggle.core.domain import Verdict
 from haggle.grammar.json_text import DecodeError, is_strict_json
 from haggle.trade.edits import whole
 from haggle.trade.procedure import Procedure, load_procedure
@@ -20,16 +21,13 @@ Lines = dict[str, Quantity]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Verdict):
     """What of an answer is right.
 
     `cart` and `bid` are None where the right answer carries none. `joint` is state and cart, the
     measure of joint accuracy: whatever the answer carries must be right, not only its state.
     """
 
-    valid: bool
-    last: bool
-    state: bool
     cart: bool | None
     bid: bool | None
 

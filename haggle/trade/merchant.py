@@ -7,17 +7,19 @@ from dataclasses import replace
 
 from haggle.core import domain
 from haggle.core.agent import MAX_TOKENS, Agent, Speech, complete
-from haggle.core.domain import GUARDS, Guard, Level, check_guard
+from haggle.core.domain import GUARDS, Guard, Level, Verdict, check_guard
 from haggle.core.engine import Engine, Generation, Message
 from haggle.core.turn import Turn
 from haggle.trade import asking, checks, placeholders
 from haggle.trade.about import introduced
+from haggle.trade.agreement import agreement
 from haggle.trade.bidding import answered
 from haggle.trade.counted import taken_out
 from haggle.trade.fitting import fitting, further
 from haggle.trade.guard import rule
 from haggle.trade.informed import informed
 from haggle.trade.lines import lines
+from haggle.trade.methods import METHODS
 from haggle.trade.missing import missed
 from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
@@ -45,6 +47,13 @@ __all__ = [
 
 class Trade:
     """Selling over a counter (ASTP, SIBP): a `haggle.core.domain.Domain` of sessions."""
+
+    methods = tuple(METHODS)
+    options = ("world", "confirmation", "embeddings")
+
+    def agreement(self, right: str, answer: str, line: str) -> Verdict:
+        """Compare state, cart and bid with those of the right answer."""
+        return agreement(right, answer, line)
 
     def read_ahead(self, session: Session) -> None:
         """Embed what is known of the goods, where the linker embeds: once a shop."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from haggle.core.config import load_config, located, named_config
+from haggle.core.config import install_hint, load_config, located, named_config
 from haggle.core.engine import Engine
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.errors import HaggleError
 from haggle.trade.methods import DEFAULT_METHOD, METHODS
 from haggle.weights.adapters import METHOD_KEY, taught_method
 from haggle.weights.threads import brief_waits

@@ -15,7 +15,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 from haggle.weights.models import haggle_home
 
 MEMORY = "memory"

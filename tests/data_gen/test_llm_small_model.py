@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from data_gen.config import DataConfig
-from data_gen.sources import open_source
+from data_gen.opening import open_source
 from haggle.core.config import parse
 from haggle.core.errors import HaggleError
 from haggle.weights.models import resolve_base

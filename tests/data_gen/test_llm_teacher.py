@@ -14,7 +14,8 @@ import yaml
 
 from data_gen.config import DataConfig
 from data_gen.generate import generate
-from data_gen.sources import make_dialogue, open_source, start_dialogue, to_row
+from data_gen.opening import open_source
+from data_gen.sources import make_dialogue, start_dialogue, to_row
 from data_gen.teachers.llm import write
 from data_gen.teachers.report import readable
 from data_gen.teachers.source import LlmSource

@@ -13,7 +13,8 @@ import pytest
 from data_gen.dataset.shards import unfinished
 from data_gen.generate import generate
 from data_gen.teachers.config import TeacherConfig
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 
 make = partial(generate, progress=False)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from eval.serving import guard_beside_none, players_at_once, size_and_length, summary
+from eval.serving import guard_beside_none, own_work, players_at_once, size_and_length, summary
 from haggle.cli import app
 from haggle.core.errors import HaggleError
 from haggle.trade.methods import DEFAULT_METHOD
@@ -55,6 +56,23 @@ def test_size_and_length_are_measured_apart(engine):
     assert [(row["items"], row["turn"]) for row in rows] == [
         (5, "1"), (5, "2 to 5"), (5, "6 to 10"), (20, "1"), (20, "2 to 5"), (20, "6 to 10"),
     ]  # fmt: skip
+
+
+class Slow(ScriptedEngine):
+    """An engine that takes its time over each piece."""
+
+    def stream(self, request):
+        for piece in super().stream(request):
+            time.sleep(0.05)
+            yield piece
+
+
+def test_own_work_is_what_a_turn_takes_outside_the_engine():
+    (row,) = own_work(Slow([ANSWER] * 60), DEFAULT_METHOD, 0.0, [52], 8, quiet)
+    assert (row["items"], row["turns"]) == (52, 8)
+    assert 0 < row["own_p50_ms"] <= row["own_p95_ms"]
+    assert 0 < row["cpu_p50_ms"] <= row["cpu_p95_ms"]
+    assert row["turn_p50_s"] > 0.1 > row["own_p50_ms"] / 1000
 
 
 def test_nothing_timed_is_an_error():

@@ -1,4 +1,5 @@
-"""docs/howto.md: its commands have the options that they are shown with, its files can be read."""
+"""docs/howto.md and docs/tutorial.md: their commands have the options that they are shown with; the
+files of the howto can be read."""
 
 from __future__ import annotations
 
@@ -23,18 +24,41 @@ EVAL = {
     "turns",
 }
 TALK = {"form", "judge", "label", "report", "step"}
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HOWTO = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", HOWTO, re.MULTILINE | re.DOTALL)
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+BLOCKS = FENCED.findall(HOWTO)
 LINES = [
     line[line.index("haggle ") :]
     for kind, text in BLOCKS
     for line in text.splitlines()
     if not kind and "haggle " in line
 ]
+# What the tutorial mistypes, to show what is told then.
+MISTYPED = re.compile(r"--world (frontier|my_shp\.yaml)$|--config deom|first/dta")
+TYPED = [
+    command[2]
+    for kind, text in FENCED.findall(TUTORIAL)
+    for line in text.splitlines()
+    if not kind
+    and (command := re.match(r"(\$ )?(haggle \w.*)", line))
+    and not MISTYPED.search(line)
+]
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_a_command_of_the_howto_has_the_options_it_is_shown_with(
+def test_the_tutorial_plays_serves_measures_generates_and_trains():
+    assert {line.split()[1] for line in TYPED} >= {
+        "chat", "serve", "eval", "generate", "inspect", "train", "export",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("script", sorted(set(re.findall(r"scripts/\w+\.py", TUTORIAL))))
+def test_a_script_of_the_tutorial_is_there(script: str):
+    assert (ROOT / script).is_file()
+
+
+@pytest.mark.parametrize("line", [*LINES, *TYPED])
+def test_a_command_of_howto_and_tutorial_has_the_options_it_is_shown_with(
     line: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "300")

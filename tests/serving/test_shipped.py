@@ -12,7 +12,8 @@ import pytest
 from data_gen.config import DataConfig
 from data_gen.teachers.source import LlmSource
 from eval.experiment import RunConfig, start_engine
-from haggle.core.errors import HaggleError, install_hint
+from haggle.core.config import install_hint
+from haggle.core.errors import HaggleError
 from haggle.weights import models
 from haggle.weights.merging import write_merged
 from haggle.weights.models import DEFAULT_BASE, BaseModel, locate_base

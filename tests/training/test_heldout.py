@@ -105,6 +105,39 @@ def test_a_model_that_knows_the_answers_is_told_from_one_that_does_not(
     assert result.best["joint"] == float(perfect)
 
 
+def test_the_answered_line_says_what_a_change_starts_from(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change of another good leaves another cart, which the note above the line alone tells."""
+    right = '{"last":"OFFER_SELL","state":"OFFER_SELL","change":[["Axe",0]],"say":"Gone."}'
+    line = 'cart [["Axe",1],["Map",1]] price 9\nplayer: not that one'
+    messages = [{"role": "user", "content": line}, {"role": "assistant", "content": right}]
+    (tmp_path / "test.jsonl").write_text(json.dumps({"messages": messages}) + "\n", "utf-8")
+    answers = iter([right.replace("Axe", "Map"), right])
+    monkeypatch.setattr(heldout, "_generate", lambda *_: [next(answers)])
+    result = train(with_trainer(evaluating(config, dataset=tmp_path), max_steps=4), echo=quiet)
+    logged = read_jsonl(config.output_dir / "metrics.jsonl")
+    found = [line["heldout"] for line in logged if "heldout" in line]
+    assert [one["joint"] for one in found] == [0.0, 1.0]
+    assert [one["state"] for one in found] == [1.0, 1.0] and found[0]["cart"] == 0.0
+    assert result.best["step"] == 4 and result.best["joint"] == 1.0
+
+
+def test_a_character_with_a_procedure_is_measured_as_its_domain_says(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = '{"user":"Greeting","act":"AskName","say":"Your name?"}'
+    messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": right}]
+    (tmp_path / "test.jsonl").write_text(json.dumps({"messages": messages}) + "\n", "utf-8")
+    answers = iter([right.replace("AskName", "Farewell"), right])
+    monkeypatch.setattr(heldout, "_generate", lambda *_: [next(answers)])
+    train(with_trainer(evaluating(config, dataset=tmp_path), max_steps=4), echo=quiet)
+    logged = read_jsonl(config.output_dir / "metrics.jsonl")
+    found = [line["heldout"] for line in logged if "heldout" in line]
+    assert [one["joint"] for one in found] == [0.0, 1.0]
+    assert all(one["last"] == 1.0 and one["cart"] is None for one in found)
+
+
 def test_a_model_that_has_learnt_its_dialogues_answers_them(
     config: TrainConfig, split_dataset: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from haggle.cli import app, main
 from haggle.core.config import CONFIGS, ROOT, parse
 from haggle.core.errors import HaggleError
 from training.config import DpoConfig
-from training.recipes import check_sources, load_stages, load_train_config
+from training.recipes import check_sources, later_versions, load_stages, load_train_config
 
 LINEAGE = CONFIGS / "train" / "shipped.yaml"
 
@@ -204,6 +205,27 @@ def test_the_lineage_names_what_each_version_was() -> None:
     same = ("base", "seed", "lora", "max_length", "overlong", "spoken_weight", "max_minutes")
     assert {key: now[key] for key in same} == {key: shipped[key] for key in same}
     assert stages[-1].config.settings | shipped["trainer"] == stages[-1].config.settings
+
+
+def test_the_lineage_goes_on_to_the_version_that_ships() -> None:
+    later = later_versions(LINEAGE)
+    assert [about.version for about in later] == ["8", "9", "10", "11"]
+    log = (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
+    for about in later:
+        (LINEAGE.parent / about.recipe).resolve(strict=True)
+        assert {"tokens", "time", "hand-written", "held-out"} <= about.figures.keys()
+        assert re.fullmatch(r"[0-9a-f]{7}", about.commit)
+        joint, _, interval = about.figures["hand-written"].partition(" ")
+        assert f"| {joint} {interval} |" in log
+    shipped = [stage.config for stage in load_stages(LINEAGE.parent / later[-1].recipe)]
+    assert Path("models/merchant-smollm2-135m-stepwise/adapter") in {c.start_from for c in shipped}
+
+
+def test_a_mistake_in_a_later_version_is_told_with_its_place(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.yaml", later=[{"version": "8"}, {"comit": "x"}])
+    with pytest.raises(HaggleError, match="unknown key 'comit'") as caught:
+        later_versions(path)
+    assert caught.value.where == f"{path}: later[1]"
 
 
 def test_data_of_a_stage_are_generated_where_it_looks_for_them(

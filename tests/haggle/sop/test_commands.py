@@ -99,9 +99,56 @@ def test_the_commands_play_and_measure_it(scripted, tmp_path):
     "command", ["chat --character nobody", "eval character --character nobody --out o",
                 "generate --character nobody --out o"],
 )  # fmt: skip
-def test_an_unknown_character_is_an_error(command):
+def test_an_unknown_character_is_an_error(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(HaggleError, match="no character is named 'nobody'"):
         RUN.invoke(app, command.split(), catch_exceptions=False)
+    assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("method", "astp"), ("method", "astp-compact"), ("world", "frontier_shop"),
+     ("confirmation", "explicit"), ("embeddings", "off")],
+)  # fmt: skip
+def test_an_option_of_a_merchant_is_refused_for_a_character_with_a_procedure(
+    option, value, scripted
+):
+    command = f"chat --character gatekeeper --engine {scripted} --{option} {value}"
+    with pytest.raises(HaggleError, match=f"'gatekeeper' has no {option}") as caught:
+        RUN.invoke(app, command.split(), catch_exceptions=False)
+    assert caught.value.where == f"--{option}" and f"leave --{option} out" in caught.value.hint
+
+
+def test_its_own_method_may_be_named(scripted, tmp_path):
+    command = f"chat --character gatekeeper --engine {scripted} --method sop"
+    told = RUN.invoke(app, command.split(), input="/quit\n")
+    assert told.exit_code == 0, told.output
+    config = tmp_path / "data.yaml"
+    config.write_text("train: 1\ntest: 0\nmethod: sop\n", encoding="utf-8")
+    command = f"generate --config {config} --character gatekeeper --out {tmp_path / 'd'} --quiet"
+    assert RUN.invoke(app, command.split()).exit_code == 0
+
+
+def test_a_merchant_has_neither_a_profile_nor_the_method_of_a_procedure(scripted):
+    with pytest.raises(HaggleError, match="a merchant has no profile"):
+        RUN.invoke(app, "chat --profile Name=Ann".split(), catch_exceptions=False)
+    with pytest.raises(HaggleError, match="unknown method 'sop'"):
+        RUN.invoke(app, f"chat --engine {scripted} --method sop".split(), catch_exceptions=False)
+
+
+@pytest.mark.parametrize("command", ["--config stepwise --character gatekeeper",
+                                     "--config {own}", "--config {plans}"])  # fmt: skip
+def test_data_by_the_method_of_a_merchant_are_refused(command, tmp_path, monkeypatch):
+    own, plans = tmp_path / "own.yaml", tmp_path / "plans.yaml"
+    own.write_text("character: all\nmethod: astp-compact\n", encoding="utf-8")
+    plans.write_text("plans: {tasks: nowhere}\nmethod: astp-compact\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    command = command.format(own=own, plans=plans)
+    with pytest.raises(HaggleError, match="has no method 'astp") as caught:
+        RUN.invoke(app, f"generate --out o {command}".split(), catch_exceptions=False)
+    assert caught.value.where.endswith("method")
+    assert not (tmp_path / "o").exists(), "nothing is written"
 
 
 def test_a_task_without_phrases_has_no_users(tmp_path):

@@ -134,6 +134,17 @@ def test_a_refusal_says_what_is_wrong(fields, complaint):
     assert complaint in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("wire", "complaint"),
+    [("compact", "unknown field 'act'"), ("stepwise", "unknown field 'act'"),
+     ("full", "field 'context_type' must be a string")],
+)  # fmt: skip
+def test_an_action_of_another_domain_is_no_proposal(wire, complaint):
+    step = '{"user":"Greeting","act":"AskName","say":"Your name?"}'
+    with pytest.raises(DecodeError, match=complaint):
+        codec(wire).decode(step, PROCEDURE)
+
+
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_none_is_refused(number):
     text = f'{{"last":"","state":"NEGOTIATE","bid":{number},"say":"x"}}'
