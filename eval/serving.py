@@ -1,4 +1,4 @@
-"""What an engine serves: players at once, what the guard costs, what size and length cost.
+"""What an engine serves: players at once, what the guard costs, what changing adapters costs.
 
 Every figure is taken beside what it is compared with, in turns, so that whatever else the machine
 does falls on both. Turns are asked for as they are served: `ask_below` as the serve config has it,
@@ -7,7 +7,6 @@ the sentence model where it is installed.
 
 from __future__ import annotations
 
-import random
 import re
 import statistics
 import time
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from data_gen.play import Play, start_play
-from data_gen.worlds import sample_shop, shop_of
+from data_gen.worlds import shop_of
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
 from haggle.language.english.linker import load_english
@@ -42,10 +41,13 @@ LINES = (
 
 @dataclass(frozen=True)
 class Timed:
-    """One turn: seconds in all, until the first spoken word, and tokens."""
+    """One turn: seconds in all, until the first spoken word, of reading and of writing where the
+    engine tells them (0 where not), and tokens."""
 
     seconds: float
     first_word: float
+    read_s: float
+    write_s: float
     prompt_tokens: int
     read_tokens: int
     made_tokens: int
@@ -98,6 +100,8 @@ def timed_turn(
     return Timed(
         seconds=seconds,
         first_word=first or seconds,
+        read_s=sum(answer.read_s for answer in answers),
+        write_s=sum(answer.write_s for answer in answers),
         prompt_tokens=answers[0].prompt_tokens,
         read_tokens=sum(answer.read_tokens for answer in answers),
         made_tokens=sum(answer.completion_tokens for answer in answers),
@@ -105,7 +109,7 @@ def timed_turn(
     ), turn
 
 
-def _session(world: World, method: str) -> Session:
+def open_session(world: World, method: str) -> Session:
     return Session(world, method=get_method(method), linker=load_english("auto"))
 
 
@@ -116,7 +120,7 @@ def guard_beside_none(
     kept: list[tuple[Timed, Timed, float]] = []
     for number in range(1, turns + 1):
         if number % len(LINES) == 1:
-            session = _session(named_world(world), method)
+            session = open_session(named_world(world), method)
         line = LINES[(number - 1) % len(LINES)]
         timed: dict[str, Timed] = {}
         before = session.branch()
@@ -204,7 +208,7 @@ def adapters_in_turns(
             "this engine has no two adapters", where="--part", hint="take --engine one_base"
         )
     voices = [engine.with_adapter(name) for name in names[:2]]
-    session = _session(named_world(world), method)
+    session = open_session(named_world(world), method)
     kept: dict[str, list[tuple[float, int]]] = {"staying": [], "switching": []}
     for number in range(turns):
         line = LINES[number % len(LINES)]
@@ -254,43 +258,6 @@ def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> int:
     """Make as many tokens behind each prompt as its turn took, one after another; their number."""
     asked = (GenerationRequest(turn.prompt, max_tokens=max(turn.made_tokens, 1)) for turn in talk)
     return sum(engine.generate([request])[0].completion_tokens for request in asked)
-
-
-def size_and_length(
-    engine: Engine, method: str, ask_below: float, sizes: Sequence[int], length: int, tell: Tell
-) -> list[dict[str, Any]]:
-    """What a turn costs in shops of several sizes, early and late in a dialogue.
-
-    A dialogue that outgrows the engine's context ends there.
-    """
-    rows = []
-    for size in sizes:
-        shop = sample_shop(random.Random(size), "test", (size, size))
-        session = _session(shop.world, method)
-        timed: list[Timed] = []
-        for number in range(length):
-            try:
-                line = LINES[number % len(LINES)]
-                timed.append(timed_turn(engine, "state", session, line, ask_below)[0])
-            except HaggleError as error:
-                tell(f"{size} items end after {number} turns: {error}")
-                break
-            tell(f"{size} items: turn {number + 1} of {length}")
-        for low, high in ((1, 1), (2, 5), (6, 10), (11, 20), (21, 30)):
-            if some := timed[low - 1 : high]:
-                rows.append(_cost(size, f"{low} to {high}" if high > low else "1", some))
-    return rows
-
-
-def _cost(size: int, turns: str, timed: Sequence[Timed]) -> dict[str, Any]:
-    return {
-        "items": size,
-        "turn": turns,
-        "turns": len(timed),
-        "prompt_tokens": statistics.median(t.prompt_tokens for t in timed),
-        "read_tokens": statistics.median(t.read_tokens for t in timed),
-        "seconds": statistics.median(t.seconds for t in timed),
-    }
 
 
 def summary(timed: Sequence[Timed]) -> dict[str, Any]:
