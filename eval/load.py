@@ -182,7 +182,7 @@ def _figures(found: Load, wall: float, servers: int, sessions: int) -> dict[str,
             "p99_s": p99,
             "longest_s": round(max(seconds), 3),
         },
-        "refused": {f"HTTP {code}": number for code, number in found.refused.items()},
+        "refused": {f"HTTP {code}": found.refused[code] for code in FULL},
         "errors": dict(found.errors),
         "memory_mib": found.memory_mib,
     }

@@ -1,4 +1,4 @@
-"""What an engine serves: players at once, what the guard costs, what size and length cost.
+"""What an engine serves: players at once, what the guard costs, what changing adapters costs.
 
 Every figure is taken beside what it is compared with, in turns, so that whatever else the machine
 does falls on both. Turns are asked for as they are served: `ask_below` as the serve config has it,
@@ -7,8 +7,8 @@ the sentence model where it is installed.
 
 from __future__ import annotations
 
-import random
 import re
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -46,13 +46,15 @@ LINES = (
 
 @dataclass(frozen=True)
 class Timed:
-    """One turn: seconds in all, until the first spoken word, and outside the engine, by the clock
-    and of the processor; tokens."""
+    """One turn: seconds in all, until the first spoken word, outside the engine (by the clock, of
+    the processor), of reading and writing where the engine tells them (0 where not); tokens."""
 
     seconds: float
     first_word: float
     own: float
     processor: float
+    read_s: float
+    write_s: float
     prompt_tokens: int
     read_tokens: int
     made_tokens: int
@@ -122,6 +124,8 @@ def timed_turn(
         first_word=first or seconds,
         own=seconds - watched.seconds,
         processor=processor - watched.processor,
+        read_s=sum(answer.read_s for answer in answers),
+        write_s=sum(answer.write_s for answer in answers),
         prompt_tokens=answers[0].prompt_tokens,
         read_tokens=sum(answer.read_tokens for answer in answers),
         made_tokens=sum(answer.completion_tokens for answer in answers),
@@ -129,7 +133,7 @@ def timed_turn(
     ), turn
 
 
-def _session(world: World, method: str) -> Session:
+def open_session(world: World, method: str) -> Session:
     return Session(world, method=get_method(method), linker=load_english("auto"))
 
 
@@ -140,7 +144,7 @@ def guard_beside_none(
     kept: list[tuple[Timed, Timed, float]] = []
     for number in range(1, turns + 1):
         if number % len(LINES) == 1:
-            session = _session(named_world(world), method)
+            session = open_session(named_world(world), method)
         line = LINES[(number - 1) % len(LINES)]
         timed: dict[str, Timed] = {}
         before = session.branch()
@@ -229,7 +233,7 @@ def adapters_in_turns(
             "this engine has no two adapters", where="--part", hint="take --engine one_base"
         )
     voices = [engine.with_adapter(name) for name in names[:2]]
-    session = _session(named_world(world), method)
+    session = open_session(named_world(world), method)
     kept: dict[str, list[tuple[float, int]]] = {"staying": [], "switching": []}
     for number in range(turns):
         line = LINES[number % len(LINES)]
@@ -308,43 +312,6 @@ def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> int:
     """Make as many tokens behind each prompt as its turn took, one after another; their number."""
     asked = (GenerationRequest(turn.prompt, max_tokens=max(turn.made_tokens, 1)) for turn in talk)
     return sum(engine.generate([request])[0].completion_tokens for request in asked)
-
-
-def size_and_length(
-    engine: Engine, method: str, ask_below: float, sizes: Sequence[int], length: int, tell: Tell
-) -> list[dict[str, Any]]:
-    """What a turn costs in shops of several sizes, early and late in a dialogue.
-
-    A dialogue that outgrows the engine's context ends there.
-    """
-    rows = []
-    for size in sizes:
-        shop = sample_shop(random.Random(size), "test", (size, size))
-        session = _session(shop.world, method)
-        timed: list[Timed] = []
-        for number in range(length):
-            try:
-                line = LINES[number % len(LINES)]
-                timed.append(timed_turn(engine, "state", session, line, ask_below)[0])
-            except HaggleError as error:
-                tell(f"{size} items end after {number} turns: {error}")
-                break
-            tell(f"{size} items: turn {number + 1} of {length}")
-        for low, high in ((1, 1), (2, 5), (6, 10), (11, 20), (21, 30)):
-            if some := timed[low - 1 : high]:
-                rows.append(_cost(size, f"{low} to {high}" if high > low else "1", some))
-    return rows
-
-
-def _cost(size: int, turns: str, timed: Sequence[Timed]) -> dict[str, Any]:
-    return {
-        "items": size,
-        "turn": turns,
-        "turns": len(timed),
-        "prompt_tokens": statistics.median(t.prompt_tokens for t in timed),
-        "read_tokens": statistics.median(t.read_tokens for t in timed),
-        "seconds": statistics.median(t.seconds for t in timed),
-    }
 
 
 def summary(timed: Sequence[Timed]) -> dict[str, Any]:

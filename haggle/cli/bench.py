@@ -12,18 +12,18 @@ import typer
 from haggle.cli.options import Engine, Gguf, Model, Quiet
 
 COLUMNS = {
-    "players": ("players", "turns_per_s", "raw_turns_per_s", "p50_s", "p95_s", "longest_s"),
-    "own": (
-        "items",
-        "turns",
-        "own_p50_ms",
-        "own_p95_ms",
-        "cpu_p50_ms",
-        "cpu_p95_ms",
-        "turn_p50_s",
+    "players": (
+        "players", "turns_per_s", "raw_turns_per_s", "first_word", "p50_s", "p95_s", "p99_s",
+        "longest_s",
     ),
-    "size": ("items", "turn", "turns", "prompt_tokens", "read_tokens", "seconds"),
-}
+    "own": (
+        "items", "turns", "own_p50_ms", "own_p95_ms", "cpu_p50_ms", "cpu_p95_ms", "turn_p50_s",
+    ),
+    "size": (
+        "items", "turn", "turns", "prompt_tokens", "read_tokens", "read_s", "made_tokens",
+        "write_s", "token_ms", "seconds",
+    ),
+}  # fmt: skip
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure speed.")
 
@@ -58,6 +58,9 @@ def serve(
     length: Annotated[int, typer.Option(min=1, help="Turns of each shop's dialogue.")] = 30,
     world: Annotated[str, typer.Option(help="A world, name or file.")] = "frontier_shop",
     out: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw what size and length cost (.png, .svg).")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Turns a second, waits; what guard, shop size, length, adapters and Haggle's own work cost.
@@ -73,12 +76,16 @@ def serve(
         guard_beside_none,
         own_work,
         players_at_once,
-        size_and_length,
     )
-    from haggle.cli.tables import print_columns, print_table
+    from eval.turn_cost import plotter, size_and_length
+    from haggle.core.errors import HaggleError
     from haggle.core.storage import write_json
     from serving.engines import ask_below_of, method_of, open_engine
 
+    parts = part or (Part.GUARD, Part.PLAYERS, Part.SIZE)
+    if plot is not None and Part.SIZE not in parts:
+        raise HaggleError("only size is drawn", where="--plot", hint="add --part size")
+    draw = None if plot is None else plotter(plot)
     asked = method_of(engine, gguf, model), ask_below_of(engine, gguf, model)
     counts, items = _numbers(players, "--players"), _numbers(sizes, "--sizes")
     loaded = open_engine(engine, gguf, model)
@@ -92,17 +99,32 @@ def serve(
                 Part.OWN: partial(own_work, loaded, *asked, items, turns),
                 Part.ADAPTERS: partial(adapters_in_turns, loaded, asked[0], world, turns),
             }
-            for chosen in part or (Part.GUARD, Part.PLAYERS, Part.SIZE):
+            for chosen in parts:
                 figures[chosen.value] = measure[chosen](status.update)
     finally:
         loaded.close()
-        for name, found in figures.items():
-            if isinstance(found, list):
-                print_columns(name, found, COLUMNS[name])
-            elif isinstance(found, dict):
-                print_table(name, found)
+        _show(figures)
         if out is not None:
             write_json(out, figures)
+        if draw is not None and Part.SIZE in figures:
+            draw(figures[Part.SIZE])
+
+
+def _show(figures: dict[str, Any]) -> None:
+    """Print each part that was measured."""
+    from eval.turn_cost import cost_rows
+    from haggle.cli.tables import print_columns, print_table
+
+    for name, found in figures.items():
+        if name == Part.SIZE:
+            print_columns(name, cost_rows(found), COLUMNS[name])
+            for talk in found:
+                if talk["ended"]:
+                    typer.echo(f"{talk['items']} items: the talk ended {talk['ended']}")
+        elif isinstance(found, list):
+            print_columns(name, found, COLUMNS[name])
+        elif isinstance(found, dict):
+            print_table(name, found)
 
 
 @bench_app.command()

@@ -85,15 +85,20 @@ def _rate(rate: dict[str, Any]) -> str:
 
 
 def print_columns(title: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """Print these columns of rows as a table."""
+    """Print these columns of rows as a table; what is None is shown as a dash."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column.replace("_", " "), justify="right")
     for row in rows:
-        table.add_row(*(f"{row[column]:.3g}" if isinstance(row[column], float) else str(row[column])
-                        for column in columns))  # fmt: skip
+        table.add_row(*(_cell(row[column]) for column in columns))
     Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

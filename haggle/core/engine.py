@@ -48,7 +48,9 @@ class Generation:
     For an answer made in a batch, `latency_s` is the time until that answer was complete, or the
     whole batch's where the engine can tell only that. `probability` is that of the whole text by
     the model alone, without the grammar; None where it was not asked for, or cannot be told.
-    `read_tokens` are those that were handed to the model and not in its cache; 0 where unknown.
+    `read_tokens` are those of the prompt that were not in the model's cache. `read_s` are the
+    seconds that the engine spent on reading them, `write_s` on the answer behind them, forced text
+    included. Each is 0 where unknown.
     """
 
     text: str
@@ -59,6 +61,8 @@ class Generation:
     finish_reason: Literal["stop", "length"] = "stop"
     probability: float | None = None
     read_tokens: int = 0
+    read_s: float = 0.0
+    write_s: float = 0.0
 
 
 @runtime_checkable

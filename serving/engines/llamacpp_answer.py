@@ -24,7 +24,8 @@ class Answer:
         self.finish: str | None = None
         self.stopped = False
         self.prompt_tokens = 0
-        self._read = 0  # tokens that were not in the cache
+        self._read = 0  # tokens of the prompt that were not in the cache
+        self._read_ms = self._write_ms = 0.0
         self._known = 0  # tokens of prompt and answer that llama.cpp has counted
         self._forced = 0  # tokens of text forced since then
         self._scores: list[float] = []
@@ -57,6 +58,8 @@ class Answer:
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.tokens,
             read_tokens=self._read,
+            read_s=self._read_ms / 1000,
+            write_s=self._write_ms / 1000,
             latency_s=latency_s,
             finish_reason="length" if self.finish == "length" else "stop",
             probability=math.exp(sum(self._scores)) if self._scores else None,
@@ -68,10 +71,14 @@ class Answer:
             self.stopped = self.emit(piece) or self.stopped
 
     def _count(self, usage: dict[str, Any], timings: dict[str, Any]) -> None:
-        """Count a request's tokens; what was forced before the first is no part of the prompt."""
+        """Count a request's tokens and time. The first request reads the prompt; what was forced
+        before it is no part of that, and what later ones read is the answer so far."""
         read = usage.get("prompt_tokens", timings.get("cache_n", 0) + timings.get("prompt_n", 0))
+        reading = timings.get("prompt_ms", 0.0)
         if not self._known:
             self.prompt_tokens = read - self._forced
-        self._read += timings.get("prompt_n", 0)
+            self._read = max(timings.get("prompt_n", 0) - self._forced, 0)
+            self._read_ms, reading = reading, 0.0
+        self._write_ms += reading + timings.get("predicted_ms", 0.0)
         self._known = read + usage.get("completion_tokens", timings.get("predicted_n", 0))
         self._forced = 0

@@ -64,7 +64,7 @@ def test_a_command_of_howto_and_tutorial_has_the_options_it_is_shown_with(
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("NO_COLOR", "1")
     words = line.split()[1:]
-    deep = 2 if words[0] == "sop" or (words[0] == "eval" and words[1] in EVAL) else 1
+    deep = 2 if words[0] in {"bench", "sop"} or (words[0] == "eval" and words[1] in EVAL) else 1
     deep += words[:2] == ["eval", "talk"] and words[2] in TALK
     command = " ".join(words[:deep])
     known = CliRunner().invoke(app, [*command.split(), "--help"]).output

@@ -53,6 +53,8 @@ def test_two_servers_on_one_database_keep_the_books(
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["load"]["turns"] >= 200 and found["errors"] == {}
+    assert found["refused"] == {"HTTP 429": 0, "HTTP 503": 0}
+    assert "refused" in result.output and "HTTP 429" in result.output  # told where there are none
     assert found["books"]["sales"] > 10
     assert found["books"]["lost"] == found["books"]["doubled"] == 0
     assert all(weight > 0 for weighed in found["memory_mib"] for weight in weighed)
