@@ -7,8 +7,8 @@ the sentence model where it is installed.
 
 from __future__ import annotations
 
-import re
 import random
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
