@@ -141,6 +141,7 @@ def benchmark_grams() -> dict[tuple[str, ...], str]:
         "review-held-2",
         "review-held-3",
         "review-held-4",
+        "review-held-5",
     ]
     assert sorted(path.stem for path in sets) == names
     for line in chain.from_iterable(p.read_text(encoding="utf-8").splitlines() for p in sets):

@@ -26,7 +26,7 @@ from haggle.trade.session import Session
 from haggle.trade.world_io import load_worlds
 
 SECOND = {  # said to a second question
-    "again_attacked", "again_held_one", "again_held_two", "asked_again", "judge_attacked_again", "second_held",
+    "again_attacked", "again_held_one", "again_held_three", "again_held_two", "asked_again", "judge_attacked_again", "second_held",
     "second_question",
 }  # fmt: skip
 # How many lines that do not agree a judge lets pass, of 5,495 in all: known, not mended.
