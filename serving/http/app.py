@@ -33,6 +33,7 @@ from serving.http.keys import Gate
 from serving.http.limits import RateLimit, SizeLimit
 from serving.http.live import live_routes
 from serving.http.metrics import CONTENT_TYPE, Metrics
+from serving.http.players import player_routes
 from serving.http.queue import TurnQueue
 from serving.http.server import Server
 from serving.http.sessions import Sessions, session_routes
@@ -112,7 +113,11 @@ def make_app(
         "responses": answers(401, 403, 413, 429),
     }
     app.include_router(_metrics_route(server), **guarded)
-    for routes in (character_routes, shop_routes, session_routes, turn_routes, completion_routes):
+    parts = (
+        character_routes, shop_routes, player_routes, session_routes, turn_routes,
+        completion_routes,
+    )  # fmt: skip
+    for routes in parts:
         app.include_router(routes(server), prefix=VERSION, **guarded)
     app.include_router(live_routes(server, gate), prefix=VERSION)
     app.state.server = server

@@ -23,6 +23,7 @@ from serving.store.models import StoredSale
 
 MERCHANT = "merchant"  # the character that trades
 PlayerName = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Money = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
 class Opening(Record):
@@ -34,6 +35,19 @@ class Opening(Record):
     shop: str | dict[str, Any] | None = None
     player: PlayerName | None = None
     profile: dict[str, str] = {}
+
+
+class Purse(Record):
+    """What a player has to spend; null where the game keeps the money."""
+
+    purse: Money | None
+
+
+class Player(Record):
+    """Somebody who buys, and what there is to spend."""
+
+    name: str
+    purse: float | None
 
 
 class Line(Record):

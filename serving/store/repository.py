@@ -192,10 +192,13 @@ class Store:
     def put_player(self, player: str, purse: float | None = None) -> None:
         """Make a player known, or fill the purse anew; None where the game keeps the money."""
         amount = None if purse is None else round(purse * 100)
-        with self.writing() as connection:
+
+        def work(connection: Connection) -> None:
             known = update(Player).where(Player.id == player).values(purse=amount)
             if not connection.execute(known).rowcount:
                 connection.execute(insert(Player).values(id=player, purse=amount))
+
+        self._put(work)
 
     def purse(self, player: str) -> float | None:
         """What a player has to spend; None where the game keeps that, or nobody has that name."""

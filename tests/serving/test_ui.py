@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from PIL import Image, ImageStat
 
 from haggle.core.config import ROOT
 from haggle.core.storage import write_json
@@ -59,10 +61,9 @@ def playground() -> Iterator[Any]:
     """Serves the playground on an engine that gives these answers; the address."""
     with ExitStack() as stack:
 
-        def start(answers: Iterable[str], **options: Any) -> str:
-            app = make_app(
-                ScriptedEngine(answers), {SHOP.name: SHOP}, "state", tasks=TASKS, **options
-            )
+        def start(answers: Iterable[str] | ScriptedEngine, **options: Any) -> str:
+            engine = answers if isinstance(answers, ScriptedEngine) else ScriptedEngine(answers)
+            app = make_app(engine, {SHOP.name: SHOP}, "state", tasks=TASKS, **options)
             mount(app)
             return stack.enter_context(served(app))
 
@@ -92,6 +93,87 @@ def test_a_whole_purchase(page: Page, playground: Any) -> None:
     assert "Paid" in page.inner_text("#receipts") and "410 gold" in page.inner_text("#receipts")
     left = page.inner_text('[data-item="lantern_02"] .stock')
     assert left.endswith("6")
+
+
+def coins(page: Page) -> float:
+    return float(page.get_by_label("Purse").input_value())
+
+
+def fill_purse(page: Page, amount: str) -> None:
+    """Type another amount, and wait until the server has it."""
+    with page.expect_response("**/v1/players/*"):
+        page.get_by_label("Purse").fill(amount)
+        page.keyboard.press("Tab")
+
+
+def test_a_purse_pays_and_survives_a_reload(page: Page, playground: Any) -> None:
+    opened(page, playground([OFFER, OFFERED, SALE]))
+    before = coins(page)
+    assert before > 410 and "gold" in page.inner_text("#purse")
+    for line in (ORDER, "Deal.", "Yes."):
+        assert coins(page) == before
+        say(page, line)
+    assert coins(page) == before - 410
+    page.reload()
+    page.wait_for_selector("body[data-ready=yes]")
+    assert coins(page) == before - 410
+    page.click("#new")  # the same player, another visit
+    page.wait_for_selector(".receipt", state="detached")
+    assert coins(page) == before - 410
+
+
+def test_a_purse_that_is_too_small_buys_nothing(page: Page, playground: Any) -> None:
+    opened(page, playground([OFFER, OFFERED, SALE]))
+    fill_purse(page, "409.5")
+    for line in (ORDER, "Deal.", "Yes."):
+        say(page, line)
+    assert "Your purse does not hold that much." in lines(page)[-1]
+    assert page.locator(".receipt").count() == 0 and coins(page) == 409.5
+    fill_purse(page, "500")
+    page.click("#confirm")
+    page.wait_for_selector("#receipts .receipt")
+    assert coins(page) == 90
+
+
+class Halting(ScriptedEngine):
+    """Stops in the middle of each line until it is let go on."""
+
+    def __init__(self, answers: Iterable[str]) -> None:
+        super().__init__(answers)
+        self.go_on = threading.Event()
+
+    def stream(self, request: Any) -> Iterator[Any]:
+        for piece in super().stream(request):
+            if piece == " long":
+                assert self.go_on.wait(30)
+            yield piece
+
+
+def test_a_line_is_seen_before_it_is_whole(page: Page, playground: Any) -> None:
+    engine = Halting(['{"last":"","state":"CASUAL","say":"Fine weather for a long walk."}'])
+    opened(page, playground(engine))
+    page.fill("#line", "Good day!")
+    page.click("#send")
+    page.wait_for_selector("#log .merchant:has-text('Fine weather for')")
+    assert lines(page)[-1].strip() == "Fine weather for a"
+    assert page.get_attribute("#log", "aria-busy") == "true"
+    assert "Fine weather" not in page.inner_text("#heard")  # a screen reader hears whole lines
+    engine.go_on.set()
+    page.wait_for_selector("#log[aria-busy=false]")
+    assert lines(page)[-1] == "Fine weather for a long walk."
+
+
+def test_every_merchant_has_a_face_of_their_own(page: Page, playground: Any) -> None:
+    opened(page, playground([]))
+    merchant = page.inner_html("#portrait")
+    assert page.locator("#portrait svg .eyes").count() == 1
+    assert page.locator("#portrait svg").bounding_box()["height"] > 30  # type: ignore[index]
+    page.select_option("#character", "gatekeeper")
+    page.wait_for_selector("#goal:visible")
+    assert page.inner_html("#portrait") != merchant and page.locator("#portrait svg").count() == 1
+    page.select_option("#character", "merchant")
+    page.wait_for_selector("#shelves:visible")
+    assert page.inner_html("#portrait") == merchant
 
 
 def test_the_button_closes_the_sale_as_well(page: Page, playground: Any) -> None:
@@ -272,3 +354,21 @@ def test_it_fits_a_phone(chrome: Browser, playground: Any, scheme: Any) -> None:
         assert page.is_visible(f"[data-part={view}]")
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     page.context.close()
+
+
+def test_the_screenshots_are_made_by_their_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "serving.ui.screenshots", "--out", str(tmp_path / "images")],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = sorted((tmp_path / "images").iterdir())
+    assert [path.name for path in made] == ["playground-dark.png", "playground-light.png"]
+    brightness = []
+    for path in made:
+        assert path.name in done.stdout and path.stat().st_size < 150_000
+        with Image.open(path) as picture:
+            assert picture.size == (1280, 800)
+            brightness.append(ImageStat.Stat(picture.convert("L")).mean[0])
+    assert brightness[0] < 80 < 160 < brightness[1]

@@ -13,7 +13,9 @@ public static class Buy
 
     static async Task Trade(string url)
     {
-        var session = await new HaggleClient(url).Open(shop: "frontier_shop", player: "unity");
+        var client = new HaggleClient(url);
+        client.OnWait = (error, seconds) => Console.Error.WriteLine(error.Message + "; again in " + seconds + " s");
+        var session = await client.Open(shop: "frontier_shop", player: "unity");
         foreach (var line in new[] { "two sturdy ropes, please", "deal", "yes" })
         {
             Console.Write("you: " + line + "\n" + session.Visit.Merchant + ": ");

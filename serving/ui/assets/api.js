@@ -65,6 +65,7 @@ export const api = {
   replaceShop: (name, definition) => json("PUT", shopAt(name), definition),
   restock: (name) => call("POST", `${shopAt(name)}/restock`),
   exportShop: async (name, format) => (await call("GET", `${shopAt(name)}/export?format=${format}`)).text(),
+  fill: (player, purse) => json("PUT", `/players/${encodeURIComponent(player)}`, { purse }),
   characters: () => json("GET", "/characters"),
   open: (opening) => json("POST", "/sessions", opening),
   visit: (id) => json("GET", at(id)),

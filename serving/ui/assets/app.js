@@ -11,6 +11,8 @@ import { showShelves } from "./shelves.js";
 import * as talk from "./talk.js";
 
 const KEPT = "haggle.visit";
+const PLAYER = "haggle.player";
+const COINS = 1000; // of a new player
 const SALE = "COMMIT_SALE";
 const page = { visit: null, shop: null, characters: [], turns: 0, been: new Set(), busy: false };
 
@@ -66,7 +68,7 @@ function show(visit) {
   showPath($("path"), visit.procedure, page.been);
   if (trade) showShelves(visit.shelf, visit.currency, { said: say, typed });
   else showGoal();
-  showLedger(visit, confirm);
+  showLedger(visit, { confirmed: confirm, filled });
   talk.showHints(visit, kind(), say);
   $("line").disabled = $("send").disabled = visit.ended;
   $("line").placeholder = visit.ended ? "The talk is over. Start a new visit." : "Say something";
@@ -105,10 +107,28 @@ async function shopOf(visit) {
 
 // --- opening, resuming
 
+// Who plays in this browser. The server keeps the purse.
+function player() {
+  let name = localStorage.getItem(PLAYER);
+  if (!name) {
+    name = `guest-${[...crypto.getRandomValues(new Uint32Array(3))].map((part) => part.toString(36)).join("")}`;
+    localStorage.setItem(PLAYER, name);
+  }
+  return name;
+}
+
+async function withPurse(visit, coins) {
+  await patient(() => api.fill(player(), coins));
+  return patient(() => api.visit(visit.session));
+}
+
+const filled = async (coins) => show((await guarded(() => withPurse(page.visit, coins))) ?? page.visit);
+
 async function begin(opening) {
   page.been = new Set();
   page.turns = 0;
-  const visit = await patient(() => api.open(opening));
+  let visit = await patient(() => api.open({ ...opening, player: player() }));
+  if (visit.shop && visit.purse === null) visit = await withPurse(visit, COINS);
   localStorage.setItem(KEPT, visit.session);
   await enter(visit, []);
 }
@@ -220,7 +240,7 @@ function applied({ state, cart, price }) {
   const procedure = { ...page.visit.procedure, now: state, legal: [] };
   page.been.add(state);
   showPath($("path"), procedure, page.been);
-  showLedger({ ...page.visit, cart: cart ?? page.visit.cart, price: price ?? null, review: null }, confirm);
+  showLedger({ ...page.visit, cart: cart ?? page.visit.cart, price: price ?? null, review: null }, { confirmed: confirm, filled });
 }
 
 async function settled(answer, line) {

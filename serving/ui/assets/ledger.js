@@ -5,9 +5,10 @@ import { icon } from "./icons.js";
 
 const listTotal = (lines) => lines.reduce((sum, line) => sum + line.price * line.quantity, 0);
 
-export function showLedger(visit, confirmed) {
+// `confirmed(review)`: the sale is agreed to. `filled(coins)`: the purse shall hold that much.
+export function showLedger(visit, { confirmed, filled }) {
   showCart(visit, confirmed);
-  showPurse(visit);
+  showPurse(visit, filled);
   showReceipts(visit);
 }
 
@@ -33,10 +34,22 @@ function showCart(visit, confirmed) {
   );
 }
 
-function showPurse({ purse, currency, sales }) {
+function showPurse({ purse, currency, sales }, filled) {
   const spent = sales.reduce((sum, sale) => sum + sale.price, 0);
-  const pairs = [...(typeof purse === "number" ? [["Purse", purse]] : []), ...(spent ? [["Spent", spent]] : [])];
-  fill($("purse"), pairs.map(([name, coins]) => h("div", {}, h("dt", {}, name), h("dd", {}, money(coins, currency)))));
+  fill(
+    $("purse"),
+    typeof purse === "number" ? pair(h("label", { for: "coins" }, "Purse"), coins(purse, filled), ` ${currency}`) : "",
+    spent ? pair("Spent", money(spent, currency)) : "",
+  );
+}
+
+const pair = (name, ...amount) => h("div", {}, h("dt", {}, name), h("dd", {}, ...amount));
+
+// An empty purse can be filled: this is a playground.
+function coins(purse, filled) {
+  const field = h("input", { id: "coins", type: "number", min: "0", step: "any", required: true, value: String(purse) });
+  field.onchange = () => (field.reportValidity() ? filled(Number(field.value)) : null);
+  return field;
 }
 
 function showReceipts({ sales, currency, shop, merchant }) {

@@ -248,7 +248,7 @@ def test_the_documentation_names_every_route(serve):
         "/v1/shops/{name}/restock", "/v1/shops/{name}/export", "/v1/shops/{name}/sales",
         "/v1/sessions", "/v1/sessions/{number}", "/v1/sessions/{number}/turns",
         "/v1/sessions/{number}/receipts", "/v1/sessions/{number}/confirm", "/v1/models",
-        "/v1/chat/completions",
+        "/v1/chat/completions", "/v1/players/{name}",
     }  # fmt: skip
 
 
