@@ -60,7 +60,6 @@ class VllmOptions(Record):
     kv_cache_gib: Annotated[int, Field(ge=1)] = 1
     gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.8
     max_lora_rank: Annotated[int, Field(ge=1)] = 16
-    max_sequences: Annotated[int, Field(ge=1)] = 32
 
 
 class Prices(Record):

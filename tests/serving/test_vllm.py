@@ -132,8 +132,8 @@ def main(model: str, adapter: str, out: str) -> None:
     from serving.engines import EngineConfig, load_engine
 
     config = EngineConfig(
-        engine="vllm", model=model, adapter=Path(adapter), context=256,
-        vllm={"dtype": "bfloat16", "eager": True, "max_sequences": 8},
+        engine="vllm", model=model, adapter=Path(adapter), context=256, parallel=8,
+        vllm={"dtype": "bfloat16", "eager": True},
     )  # fmt: skip
     engine: Any = load_engine(config)
     result: dict[str, Any] = {"tuned": asdict(engine.generate([request("free")])[0])}
