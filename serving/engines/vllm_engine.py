@@ -27,15 +27,16 @@ from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import adapter_name, check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
+from serving.shipped import merged_model
 
 # vLLM caches prefixes by adapter name and keeps weights by number: a name has one number for ever.
 _ADAPTER_NUMBERS: dict[str, int] = {}
 
 
 class VllmEngine:
-    """A model with prefix caching, structured outputs and, where given, LoRA adapters.
+    """A model with prefix caching and structured outputs; `parallel` answers are made at once.
 
-    `parallel` answers are made at once. Of several `adapters` the first one answers;
+    One `adapter` is folded into its base. Of several `adapters` the first one answers;
     `with_adapter` lets another one answer.
     """
 
@@ -43,24 +44,27 @@ class VllmEngine:
 
     def __init__(self, config: EngineConfig) -> None:
         base = resolve_base(config.model)
-        chosen = config.adapters or ({"": config.adapter} if config.adapter else {})
-        adapters = {name: _adapter_dir(place, base) for name, place in chosen.items()}
+        adapters = {name: _adapter_dir(place, base) for name, place in config.adapters.items()}
+        weights, names = base.path, [place.name for place in adapters.values()]
+        if config.adapter is not None:
+            own = _adapter_dir(config.adapter, base)
+            weights, names = merged_model(own, base), [own.name]
         _set_environment(config)
         self.config = config
-        self.model = "+".join([base.name, *(place.name for place in adapters.values())])
+        self.model = "+".join([base.name, *names])
         self._numbers = itertools.count()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
         self._thread.start()
         try:
-            self._llm = self._submit(_start(config, base, len(adapters))).result()
+            self._llm = self._submit(_start(config, weights, len(adapters))).result()
         except BaseException as error:
             self._end_loop()
             if not isinstance(error, (ValueError, RuntimeError)):
                 raise
             raise HaggleError(
                 f"vLLM cannot start: {error}",
-                where=str(base.path),
+                where=str(weights),
                 hint="see the reason with `verbose: true`; lower `context`, `gpu_memory` or "
                 "`kv_cache_gib` where memory is short; a script of your own needs "
                 '`if __name__ == "__main__":`, because vLLM starts a process',
@@ -187,13 +191,14 @@ class VllmEngine:
             text=text,
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(answer.token_ids),
+            read_tokens=len(output.prompt_token_ids) - (output.num_cached_tokens or 0),
             latency_s=latency_s,
             finish_reason="length" if finish == "length" else "stop",
             probability=math.exp(answer.cumulative_logprob) if request.scored else None,
         )
 
 
-async def _start(config: EngineConfig, base: BaseModel, adapters: int) -> Any:
+async def _start(config: EngineConfig, weights: Path, adapters: int) -> Any:
     """vLLM, started in the event loop that it will answer in."""
     # vLLM's process has the signals of the thread that starts it: Ctrl-C is for this process alone,
     # which stops the other when it has ended what it does.
@@ -205,7 +210,7 @@ async def _start(config: EngineConfig, base: BaseModel, adapters: int) -> Any:
     lora = {"max_lora_rank": options.max_lora_rank, "max_loras": adapters}
     return AsyncLLM.from_engine_args(
         AsyncEngineArgs(
-            model=str(base.path),
+            model=str(weights),
             dtype=options.dtype,
             max_model_len=config.context,
             max_num_seqs=config.parallel,
