@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -143,13 +144,18 @@ class VllmEngine:
                     emit(text[said:])
                 said = len(text)
         except VLLMError as error:
-            dead = self._llm.errored
-            raise HaggleError(
-                "vLLM has stopped" if dead else f"vLLM failed: {error.__cause__ or error}",
-                where=self.model,
-                hint="see the reason with `verbose: true`" + "; start Haggle anew" * dead,
-            ) from error
+            raise self._failed(str(error.__cause__ or error)) from error
+        if output.outputs[0].finish_reason not in ("stop", "length"):
+            raise self._failed("it broke the answer off")
         return self._generation(request, text, output, time.perf_counter() - start)
+
+    def _failed(self, reason: str) -> HaggleError:
+        dead = self._llm.errored
+        return HaggleError(
+            "vLLM has stopped" if dead else f"vLLM failed: {reason}",
+            where=self.model,
+            hint="see the reason with `verbose: true`" + "; start Haggle anew" * dead,
+        )
 
     def _prompt(self, request: GenerationRequest) -> dict[str, Any]:
         text = hf_prompt(self._tokenizer, request.messages, self._special)
@@ -201,7 +207,8 @@ class VllmEngine:
 async def _start(config: EngineConfig, weights: Path, adapters: int) -> Any:
     """vLLM, started in the event loop that it will answer in."""
     # vLLM's process has the signals of the thread that starts it: Ctrl-C is for this process alone,
-    # which stops the other when it has ended what it does.
+    # which stops the other when it has ended what it does. The tracker would unblock it once more.
+    resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     from vllm import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
