@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -194,25 +194,31 @@ def players_at_once(
 
     Each number plays the same talks, as many as the most players. `raw_turns_per_s` is the engine
     alone, as many at once: the same prompts and as many tokens, without Haggle and any grammar.
+    Both have the talk so far in the cache and read what is new (`read_tokens`, `raw_read_tokens`).
     """
     rows = []
     shop = shop_of(named_world(world))
     for number in players:
         plays = [_play(shop, method, seed) for seed in range(max(players))]
-        for play in plays:  # the first line of each, so that its prompt's beginning is there
-            _speak(engine, play, ask_below)
+        # The first line of each, so that its prompt's beginning is there.
+        openings = [_speak(engine, play, ask_below) for play in plays]
         with ThreadPoolExecutor(number) as pool:
             start = time.perf_counter()
             talks = list(pool.map(lambda play: _talk(engine, play, turns, ask_below), plays))
             elapsed = time.perf_counter() - start
+            for opening in filter(None, openings):
+                _bare_talk(engine, [opening])
             start = time.perf_counter()
-            made = sum(pool.map(lambda talk: _bare_talk(engine, talk), talks))
+            bare_talks = list(pool.map(lambda talk: _bare_talk(engine, talk), talks))
             bare = time.perf_counter() - start
         timed = [turn for talk in talks for turn in talk]
+        answers = [answer for talk in bare_talks for answer in talk]
+        made = sum(answer.completion_tokens for answer in answers)
         share = made / max(sum(turn.made_tokens for turn in timed), 1)
         rows.append(
             {"players": number, "turns_per_s": len(timed) / elapsed}
             | {"raw_turns_per_s": len(timed) * share / bare}
+            | {"raw_read_tokens": statistics.median(answer.read_tokens for answer in answers)}
             | summary(timed)
         )
         tell(f"{number} players: {len(timed)} turns")
@@ -308,10 +314,18 @@ def _talk(engine: Engine, play: Play, turns: int, ask_below: float) -> list[Time
     return [timed for timed in spoken if timed is not None]
 
 
-def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> int:
-    """Make as many tokens behind each prompt as its turn took, one after another; their number."""
-    asked = (GenerationRequest(turn.prompt, max_tokens=max(turn.made_tokens, 1)) for turn in talk)
-    return sum(engine.generate([request])[0].completion_tokens for request in asked)
+def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> list[Generation]:
+    """Make as many tokens behind each prompt as its turn took, one after another.
+
+    The prompts begin otherwise than those of the turns, which the engine may have in its cache.
+    """
+    answers = []
+    for turn in talk:
+        first, *others = turn.prompt
+        prompt = (replace(first, content=f"Again.\n{first.content}"), *others)
+        request = GenerationRequest(prompt, max_tokens=max(turn.made_tokens, 1))
+        answers += engine.generate([request])
+    return answers
 
 
 def summary(timed: Sequence[Timed]) -> dict[str, Any]:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
+from haggle.core.storage import atomic_dir
+from haggle.weights.adapters import folded
 from haggle.weights.merging import write_base, write_lora, write_merged
-from haggle.weights.models import DEFAULT_BASE, haggle_home, locate_base
+from haggle.weights.models import DEFAULT_BASE, BaseModel, haggle_home, locate_base
 
 if TYPE_CHECKING:
     from serving.engines.config import EngineConfig
@@ -80,6 +82,24 @@ def shipped_gguf(name: str = SHIPPED) -> Path:
         base = locate_base(gguf_first=True)
         print(f"Building {name} from its adapter and {base.name} (once) ...", flush=True)
         write_merged(adapter, base, path, QUANTIZATION)
+    return path
+
+
+def merged_model(adapter: Path, base: BaseModel) -> Path:
+    """A base with an adapter folded in, as a directory of bf16 weights, made where there is none.
+
+    Adapters that stay apart are for several on one base: each token then pays for them.
+    """
+    path = _kept("merged", adapter / "adapter_model.safetensors") / base.name
+    if not path.is_dir():
+        from transformers import AutoTokenizer
+
+        from haggle.weights.saving import save_model_bf16
+
+        print(f"Putting {adapter} into {base.name} (once) ...", flush=True)
+        with atomic_dir(path) as directory:
+            save_model_bf16(folded(adapter, base), directory)
+            AutoTokenizer.from_pretrained(base.path).save_pretrained(directory)
     return path
 
 

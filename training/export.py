@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_dir, write_json
-from haggle.weights.adapters import ADAPTER_INFO, METHOD, check_adapter
+from haggle.weights.adapters import ADAPTER_INFO, METHOD, check_adapter, folded
 from haggle.weights.chat_template import Family, tokenizer_family
 from haggle.weights.gguf_file import (
     LlamaShape,
@@ -221,10 +221,7 @@ def _merged_model(source: Path, base: BaseModel | None) -> Any:
 
     if base is None or (source / "config.json").is_file():
         return AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32).eval()
-    from peft import PeftModel
-
-    model = AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32)
-    return PeftModel.from_pretrained(model, str(source)).merge_and_unload(safe_merge=True).eval()
+    return folded(source, base)
 
 
 def _save_merged(

@@ -120,6 +120,16 @@ def write_adapter(
             tokenizer.save_pretrained(directory)
 
 
+def folded(adapter: Path, base: BaseModel) -> Any:
+    """The base in float32 with an adapter folded into its weights."""
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32)
+    return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload(safe_merge=True).eval()
+
+
 def load_adapter(model: Any, directory: Path) -> None:
     """Give a PEFT model the adapter weights of `directory`, in place.
 

@@ -61,7 +61,6 @@ class VllmOptions(Record):
     kv_cache_gib: Annotated[int, Field(ge=1)] = 1
     gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.8
     max_lora_rank: Annotated[int, Field(ge=1)] = 16
-    max_sequences: Annotated[int, Field(ge=1)] = 32
 
 
 class Prices(Record):
@@ -146,9 +145,9 @@ class EngineConfig(Record):
     llama.cpp). `adapters` are several on one base, by name, chosen for each request: shipped
     models, directories or files. Merchants ask for the first one, characters with a procedure for
     `character` where there is one. `threads` None means the physical cores; `context` is the length
-    of one dialogue in tokens, `parallel` how many are held ready, or requests sent, at once
-    (llama.cpp on a processor answers two a thread at a time). `seed` seeds the engine itself; every
-    request carries its own.
+    of one dialogue in tokens, `parallel` how many are held ready, requests sent, or answers made at
+    once (llama.cpp on a processor answers two a thread at a time). `seed` seeds the engine itself;
+    every request carries its own.
     """
 
     engine: str

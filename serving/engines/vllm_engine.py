@@ -1,14 +1,23 @@
-"""vLLM in this process: batches of many dialogues, on a GPU or (Linux) on a CPU."""
+"""vLLM: answers of many dialogues made together, on a GPU or (Linux) on a CPU.
+
+The model runs in a process of its own, and its requests in an event loop in a thread of this one.
+Whoever asks meanwhile joins the batch that is under way.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import math
 import os
+import queue
+import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -19,50 +28,47 @@ from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import adapter_name, check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
+from serving.shipped import merged_model
 
 # vLLM caches prefixes by adapter name and keeps weights by number: a name has one number for ever.
 _ADAPTER_NUMBERS: dict[str, int] = {}
 
 
 class VllmEngine:
-    """A model with prefix caching, structured outputs and, where given, a LoRA adapter."""
+    """A model with prefix caching and structured outputs; `parallel` answers are made at once.
+
+    One `adapter` is folded into its base. Of several `adapters` the first one answers;
+    `with_adapter` lets another one answer.
+    """
 
     name = "vllm"
 
     def __init__(self, config: EngineConfig) -> None:
-        options = config.vllm
         base = resolve_base(config.model)
-        chosen = config.adapters or ({"": config.adapter} if config.adapter else {})
-        adapters = {name: _adapter_dir(place, base) for name, place in chosen.items()}
+        adapters = {name: _adapter_dir(place, base) for name, place in config.adapters.items()}
+        weights, names = base.path, [place.name for place in adapters.values()]
+        if config.adapter is not None:
+            own = _adapter_dir(config.adapter, base)
+            weights, names = merged_model(own, base), [own.name]
         _set_environment(config)
-        from vllm import LLM
-
         self.config = config
-        self.model = "+".join([base.name, *(place.name for place in adapters.values())])
-        self._lock = threading.Lock()
+        self.model = "+".join([base.name, *names])
         self._numbers = itertools.count()
-        lora = {"max_lora_rank": options.max_lora_rank, "max_loras": len(adapters)}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
+        self._thread.start()
         try:
-            self._llm = LLM(
-                model=str(base.path),
-                dtype=options.dtype,
-                max_model_len=config.context,
-                max_num_seqs=options.max_sequences,
-                seed=config.seed,
-                enforce_eager=options.eager,
-                gpu_memory_utilization=options.gpu_memory,
-                enable_prefix_caching=True,
-                enable_lora=bool(adapters),
-                structured_outputs_config={"backend": options.backend},
-                disable_log_stats=True,
-                **(lora if adapters else {}),
-            )
-        except (ValueError, RuntimeError) as error:
+            self._llm = self._submit(_start(config, weights, len(adapters))).result()
+        except BaseException as error:
+            self._end_loop()
+            if not isinstance(error, (ValueError, RuntimeError)):
+                raise
             raise HaggleError(
                 f"vLLM cannot start: {error}",
-                where=str(base.path),
+                where=str(weights),
                 hint="see the reason with `verbose: true`; lower `context`, `gpu_memory` or "
-                "`kv_cache_gib` where memory is short",
+                "`kv_cache_gib` where memory is short; a script of your own needs "
+                '`if __name__ == "__main__":`, because vLLM starts a process',
             ) from error
         self._tokenizer = self._llm.get_tokenizer()
         self._special = special_tokens(self._tokenizer)
@@ -76,58 +82,80 @@ class VllmEngine:
         return other
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Generation]:
-        """Answer all requests in one batch; the latency is the whole batch's.
+        """Answer all requests together, and with whatever else is asked meanwhile.
 
-        Raises HaggleError when a prompt does not fit the context.
+        Raises HaggleError when a prompt does not fit the context, or vLLM has stopped.
         """
-        if not requests:
-            return []
-        start = time.perf_counter()
         prompts = [self._prompt(request) for request in requests]
-        parameters = [self._parameters(request) for request in requests]
-        with self._lock:
-            outputs = self._llm.generate(
-                prompts, parameters, lora_request=self._adapter, use_tqdm=False
-            )
-        latency = time.perf_counter() - start
-        return [
-            self._generation(request, output.outputs[0].text, output, latency)
-            for request, output in zip(requests, outputs, strict=True)
-        ]
+        answers = [self._submit(work) for work in map(self._answer, requests, prompts)]
+        try:
+            return [_result(answer) for answer in answers]
+        finally:
+            for answer in answers:
+                answer.cancel()
 
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """Yield the answer as it is made, then the Generation. Closing the iterator stops it."""
-        from vllm.sampling_params import RequestOutputKind
-
-        start = time.perf_counter()
-        parameters = self._parameters(request)
-        parameters.output_kind = RequestOutputKind.CUMULATIVE
-        engine = self._llm.llm_engine
-        with self._lock:
-            number = f"stream-{next(self._numbers)}"
-            engine.add_request(
-                number, self._prompt(request), parameters, lora_request=self._adapter
-            )
-            text, last = "", None
-            try:
-                while engine.has_unfinished_requests():
-                    for output in engine.step():
-                        last = output
-                        piece = output.outputs[0].text[len(text) :]
-                        text += piece
-                        if piece:
-                            yield piece
-            finally:
-                if engine.has_unfinished_requests():
-                    engine.abort_request([number])
-        yield self._generation(request, text, last, time.perf_counter() - start)
+        pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        answer = self._submit(self._answer(request, self._prompt(request), pieces.put))
+        answer.add_done_callback(lambda _: pieces.put(None))
+        try:
+            while (piece := pieces.get()) is not None:
+                yield piece
+            yield _result(answer)
+        finally:
+            answer.cancel()
 
     def close(self) -> None:
-        """Stop vLLM and free the model."""
-        if self._llm is None:
-            return
-        self._llm.llm_engine.engine_core.shutdown()
-        self._llm = None
+        """Stop vLLM, with all that is under way, and free the model."""
+        if not self._loop.is_closed():
+            self._submit(_stop(self._llm)).result()
+            self._end_loop()
+
+    def _submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        if self._loop.is_closed():
+            work.close()
+            raise HaggleError("the engine was closed", where=self.name)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _answer(
+        self,
+        request: GenerationRequest,
+        prompt: dict[str, Any],
+        emit: Callable[[str], None] | None = None,
+    ) -> Generation:
+        """Answer one request; each piece of text goes to `emit`. A cancelled one is aborted."""
+        from vllm.exceptions import VLLMError
+
+        start, said = time.perf_counter(), 0
+        parameters = self._parameters(request, streamed=emit is not None)
+        number = str(next(self._numbers))
+        try:
+            async for output in self._llm.generate(
+                prompt, parameters, number, lora_request=self._adapter
+            ):
+                text = output.outputs[0].text
+                if emit and text[said:]:
+                    emit(text[said:])
+                said = len(text)
+        except VLLMError as error:
+            raise self._failed(str(error.__cause__ or error)) from error
+        if output.outputs[0].finish_reason not in ("stop", "length"):
+            raise self._failed("it broke the answer off")
+        return self._generation(request, text, output, time.perf_counter() - start)
+
+    def _failed(self, reason: str) -> HaggleError:
+        dead = self._llm.errored
+        return HaggleError(
+            "vLLM has stopped" if dead else f"vLLM failed: {reason}",
+            where=self.model,
+            hint="see the reason with `verbose: true`" + "; start Haggle anew" * dead,
+        )
 
     def _prompt(self, request: GenerationRequest) -> dict[str, Any]:
         text = hf_prompt(self._tokenizer, request.messages, self._special)
@@ -141,9 +169,9 @@ class VllmEngine:
             )
         return {"prompt_token_ids": tokens}
 
-    def _parameters(self, request: GenerationRequest) -> Any:
+    def _parameters(self, request: GenerationRequest, streamed: bool) -> Any:
         from vllm import SamplingParams
-        from vllm.sampling_params import StructuredOutputsParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
         structured = None
         if request.constraint is not None:
@@ -156,6 +184,7 @@ class VllmEngine:
             max_tokens=request.max_tokens,
             structured_outputs=structured,
             logprobs=0 if request.scored else None,
+            output_kind=RequestOutputKind.CUMULATIVE if streamed else RequestOutputKind.FINAL_ONLY,
         )
 
     def _generation(
@@ -168,10 +197,56 @@ class VllmEngine:
             text=text,
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(answer.token_ids),
+            read_tokens=len(output.prompt_token_ids) - (output.num_cached_tokens or 0),
             latency_s=latency_s,
             finish_reason="length" if finish == "length" else "stop",
             probability=math.exp(answer.cumulative_logprob) if request.scored else None,
         )
+
+
+async def _start(config: EngineConfig, weights: Path, adapters: int) -> Any:
+    """vLLM, started in the event loop that it will answer in."""
+    # vLLM's process has the signals of the thread that starts it: Ctrl-C is for this process alone,
+    # which stops the other when it has ended what it does. The tracker would unblock it once more.
+    resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    from vllm import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    options = config.vllm
+    lora = {"max_lora_rank": options.max_lora_rank, "max_loras": adapters}
+    return AsyncLLM.from_engine_args(
+        AsyncEngineArgs(
+            model=str(weights),
+            dtype=options.dtype,
+            max_model_len=config.context,
+            max_num_seqs=config.parallel,
+            seed=config.seed,
+            enforce_eager=options.eager,
+            gpu_memory_utilization=options.gpu_memory,
+            enable_prefix_caching=True,
+            enable_lora=bool(adapters),
+            structured_outputs_config={"backend": options.backend},
+            disable_log_stats=True,
+            **(lora if adapters else {}),
+        )
+    )
+
+
+async def _stop(llm: Any) -> None:
+    """Stop vLLM; who waits for an answer is told that there will be none."""
+    under_way = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in under_way:
+        task.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
+    llm.shutdown()
+
+
+def _result(answer: Future[Generation]) -> Generation:
+    try:
+        return answer.result()
+    except CancelledError:
+        raise HaggleError("the engine was closed", where=VllmEngine.name) from None
 
 
 def structured_fields(constraint: ActionSpec, backend: str) -> dict[str, Any]:
@@ -192,7 +267,8 @@ def structured_fields(constraint: ActionSpec, backend: str) -> dict[str, Any]:
 def _set_environment(config: EngineConfig) -> None:
     """What vLLM reads from the environment; anything set by the user stays."""
     settings = {
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # one process: no guard needed, nothing left over
+        # One process for the model and what plans its batches: a second one waits awake for it.
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_KVCACHE_SPACE": str(config.vllm.kv_cache_gib),
         "VLLM_REGEX_COMPILATION_TIMEOUT_S": "60",
@@ -200,7 +276,7 @@ def _set_environment(config: EngineConfig) -> None:
     if not config.verbose:
         settings["VLLM_LOGGING_LEVEL"] = "ERROR"
     if config.threads:
-        settings["VLLM_CPU_OMP_THREADS_BIND"] = f"0-{config.threads - 1}"
+        settings["OMP_NUM_THREADS"] = str(config.threads)
     for name, value in settings.items():
         os.environ.setdefault(name, value)
 

@@ -54,6 +54,9 @@ def test_players_talk_at_once(engine):
     assert all(row["p95_s"] <= row["p99_s"] <= row["longest_s"] for row in rows)
     assert all(0 < row["first_word"] <= row["longest_s"] for row in rows)
     assert all(row["raw_turns_per_s"] > 0 for row in rows)
+    turned = {r.messages for r in engine.requests if r.max_tokens > 40}
+    bare = {r.messages for r in engine.requests if r.messages[0].content.startswith("Again.")}
+    assert bare and not bare & turned  # what a turn read is not in the cache for the engine alone
     assert told == ["1 players: 6 turns", "3 players: 6 turns"]  # the same three talks
 
 

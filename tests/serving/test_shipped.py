@@ -78,6 +78,30 @@ def test_the_gguf_is_built_once_per_adapter(adapter: Path, built: list[Path]):
     assert built == [first, shipped_gguf()] and built[1] != first
 
 
+def test_an_adapter_is_put_into_its_base_once_per_weights(
+    adapter: Path, monkeypatch: pytest.MonkeyPatch
+):
+    base = BaseModel(Path("base"), "home", "MIT", None, DEFAULT_BASE)
+    tokenizer = SimpleNamespace(save_pretrained=lambda folder: (folder / "tokenizer").touch())
+    read = SimpleNamespace(from_pretrained=lambda path: tokenizer)
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(AutoTokenizer=read))
+    monkeypatch.setattr(
+        "haggle.weights.saving.save_model_bf16", lambda model, folder: (folder / model).touch()
+    )
+    folds: list[Path] = []
+
+    def fold(adapter: Path, base: BaseModel) -> str:
+        folds.append(adapter)
+        return "model"
+
+    monkeypatch.setattr(shipped, "folded", fold)
+    first = shipped.merged_model(adapter, base)
+    assert {path.name for path in first.iterdir()} == {"model", "tokenizer"}
+    assert shipped.merged_model(adapter, base) == first and len(folds) == 1
+    (adapter / "adapter_model.safetensors").write_bytes(b"other weights")
+    assert shipped.merged_model(adapter, base) != first and len(folds) == 2
+
+
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
 def test_other_engines_get_base_and_adapter(adapter: Path, started: list[EngineConfig], engine):
     load_engine(EngineConfig(engine=engine, model=SHIPPED))
