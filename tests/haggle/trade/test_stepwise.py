@@ -63,6 +63,27 @@ def test_a_line_that_cannot_be_read_is_asked_for_once_more_then_replaced(stall):
     assert "safe_line" in turn.interventions and "format" in turn.proposed_failed
 
 
+SECOND = '{"last":"","state":"OFFER_SELL","cart":[["Local Map",2]]}'
+
+
+def test_of_two_actions_in_one_answer_the_first_is_carried_out_alone(stall):
+    merchant, session = talk(stall, ORDER + SECOND, SAID)
+    turn = merchant.reply(session, "nine axes please")
+    assert turn.cart == {"axe": 3} == session.cart and not turn.valid_json
+
+
+def test_two_actions_that_cannot_be_told_apart_change_nothing(stall):
+    merchant, session = talk(stall, f"{ORDER}\n{SECOND}", SAID)
+    turn = merchant.reply(session, "nine axes please")
+    assert turn.cart == {} == session.cart and "degraded" in turn.interventions
+
+
+def test_an_action_in_the_place_of_a_line_is_never_carried_out(stall):
+    merchant, session = talk(stall, ORDER, SECOND, SAID)
+    turn = merchant.reply(session, "nine axes please")
+    assert turn.cart == {"axe": 3} == session.cart and turn.says.startswith("3 Sharp Axes")
+
+
 @pytest.mark.parametrize(
     ("decision", "line", "claim"),
     [

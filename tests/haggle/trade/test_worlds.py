@@ -245,14 +245,16 @@ def test_a_merchant_may_have_samples_of_speech(shop):
     assert "merchant.samples.1" in text and "markup" in text
 
 
-@pytest.mark.parametrize("name", ["astp-compact", "astp-bare", "astp"])
-def test_what_can_be_said_stays_out_of_the_standing_prompt(shop, name):
+@pytest.mark.parametrize("name", ["astp-stepwise", "astp-compact", "astp-bare", "astp"])
+def test_what_can_be_said_of_goods_stays_out_of_the_standing_prompt(shop, name):
     more = "description: A lamp of tin., facts: [It burns whale oil.]"
     told, bare = (load_world(shop(with_lamp(text))) for text in (more, "plural: Lamps"))
-    told_merchant = told.merchant.model_copy(update={"samples": ["Warm buns!"]})
-    told = told.model_copy(update={"merchant": told_merchant})
     prompts = [Session(world, method=get_method(name)).system for world in (told, bare)]
     assert prompts[0] == prompts[1]
+    talkative = bare.merchant.model_copy(update={"samples": ["Warm buns!"]})
+    bare = bare.model_copy(update={"merchant": talkative})
+    heard = "Warm buns!" in Session(bare, method=get_method(name)).system
+    assert heard is (name == "astp-stepwise"), "samples of speech are for who speaks freely"
 
 
 @pytest.mark.parametrize(
