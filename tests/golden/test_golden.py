@@ -32,9 +32,18 @@ from serving.engines.scripted import ScriptedEngine
 
 FILE = Path(__file__).with_name("golden.json")
 BENCHMARKS = Path(__file__).parents[2] / "eval" / "benchmarks"
-METHODS = ("astp-compact", "astp-bare", "astp")
+METHODS = ("astp-stepwise", "astp-compact", "astp-bare", "astp")
 DIALOGUES = 30
-VOICES = 8  # corpus files, evenly spread
+VOICES = (
+    "adder",
+    "carpenter",
+    "dwarf_miner",
+    "grump",
+    "mediterranean_esl",
+    "plain_four",
+    "raconteur",
+    "squire",
+)  # of the corpus
 
 
 def digest(value: Any) -> str:
@@ -95,6 +104,23 @@ def full_texts(session: Session) -> list[str]:
     return [*texts, to_json(casual), "{}"]
 
 
+def stepwise_texts(session: Session) -> list[str]:
+    """The same in the format of the shipped model: a decision, then the line."""
+    texts = []
+    for raw in raw_texts(session):
+        try:
+            decision = json.loads(raw)
+            said = to_json({"say": decision.pop("say")})
+        except (ValueError, KeyError, AttributeError, TypeError):
+            texts.append(raw)
+        else:
+            texts.append(f"{to_json(decision)}\n{said}")
+    return texts
+
+
+TEXTS = (("astp-stepwise", stepwise_texts), ("astp-compact", raw_texts), ("astp", full_texts))
+
+
 @cache
 def _cases() -> tuple[list[Case], dict[str, Any]]:
     worlds = load_worlds(BENCHMARKS / "worlds")
@@ -122,7 +148,7 @@ def answers(case: Case, guard: Guard) -> str:
     """Fingerprint of what becomes of the raw texts in a case."""
     merchant = Merchant(ScriptedEngine(["{}"]), guard)
     turns = []
-    for method, raws in (("astp-compact", raw_texts), ("astp", full_texts)):
+    for method, raws in TEXTS:
         for raw in raws(session_of(case, method)):
             session = session_of(case, method)
             turn = merchant.complete(session, case.player, Generation(raw))
@@ -136,12 +162,13 @@ def answers(case: Case, guard: Guard) -> str:
 def accepted(case: Case) -> str:
     """Which raw texts the grammars and schemas of a case allow, as zeros and ones."""
     bits = []
-    for method, raws in (("astp-compact", raw_texts), ("astp", full_texts)):
+    for method, raws in TEXTS:
         session = session_of(case, method)
         for guard in ("schema", "state"):
             constraint = constraint_for(session, guard)
             assert constraint is not None
-            for raw in raws(session):
+            for text in raws(session):
+                raw = text.partition("\n")[0]  # of a step the decision
                 bits += [matches(constraint, raw), matches(constraint, raw, bounded=False)]
                 bits.append(fits(constraint, raw))
     return "".join(str(int(bit)) for bit in bits)
@@ -149,8 +176,7 @@ def accepted(case: Case) -> str:
 
 def voices() -> list[Path]:
     """The corpus files that are compared."""
-    files = sorted(CORPUS.glob("*.yaml"))
-    return files[:: len(files) // VOICES][:VOICES]
+    return [CORPUS / f"{name}.yaml" for name in VOICES]
 
 
 def generated(index: int) -> str:
