@@ -62,8 +62,9 @@ def read_answer(
     if answer.is_all("cancel"):
         return Evidence("cancels")
     least = _least_odds(answer, others=others, again=again, judged=judge is not None)
-    affirms = least < math.inf and (
-        judge is None or judge.agreement((AGAIN if again else "") + answer.in_general()) > least
+    affirms = least == -math.inf or (
+        least < math.inf
+        and (judge is None or judge.agreement(AGAIN * again + answer.in_general()) > least)
     )
     return Evidence("affirms") if affirms else Evidence("open", *answer.doubt())
 

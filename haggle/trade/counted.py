@@ -42,6 +42,7 @@ _TAKES = re.compile(  # "take four out", "lose one", "put two of them back", "tw
     r"|\b(?P<passive>\d+|[a-z]+) of (?:the|my|those|these|them) (?:(?:\S+ ){0,3}"
     r"(?:swapped|exchanged|changed|(?:can|may|should|must) (?:go|come off|come out))\b"
     r"|(?:back|off|out)(?: please)?\s*$)"
+    r"|\b(?P<fewer>\d+|[a-z]+) (?:\S+ ){0,2}(?:fewer|less)(?: please)?\s*$"
 )
 _MORE = re.compile(r"\b(?:\d+|[a-z]+) more\b(?! than\b)|\banother (?:\d+|[a-z]+) ")
 _SETS = re.compile(r"\b(?:make (?:it|that|them|those)|only|just|in all|altogether|i said)\b")
@@ -169,7 +170,7 @@ def _said(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
         return listed
     for mention in reading.mentions:
         held = session.cart.get(mention.candidates[0].id) if len(mention.candidates) == 1 else None
-        if not held or not mention.quantity or mention.guessed:
+        if not held or not mention.quantity:
             continue
         clause = clause_of(reading.line, mention.start).casefold()
         words = set(_WORD.findall(clause))
@@ -257,7 +258,7 @@ def taken_out(session: Session, line: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for clause in _CLAUSE_END.split(clean_utterance(line)):
         match = _TAKES.search(clause.casefold())
-        number = match and whole_number(match[1] or match["passive"])
+        number = match and whole_number(match[1] or match["passive"] or match["fewer"])
         if not number:
             continue
         ids = session.named(clause, sure=False) & session.cart.keys()

@@ -18,6 +18,7 @@ from haggle.trade.knowledge import (
     adds,
     adds_or_joins,
     goes_back,
+    has_number,
     orders,
     puts_back,
     refers,
@@ -33,9 +34,14 @@ from haggle.trade.wanted import name_stems, ruled_out, said_stems
 from haggle.trade.wire import UNLISTED, CartLines
 from haggle.trade.world import World
 
-_ONLY = re.compile(r"\b(?:just|only)\s+(?:(?:the|my|an?|one|\d+)\s+)?$", re.IGNORECASE)
+_ONLY = re.compile(
+    r"\b(?:just|only)\s+(?:(?:keep|want|need|of|the|my|an?|\d+|one|two|three|four|five|six|seven|eight"
+    r"|nine|ten|twelve)\s+){0,4}$",
+    re.IGNORECASE,
+)
 _ALONE = re.compile(
-    r"\s+(?:alone|only|(?:on|by) (?:its|their) own|by (?:itself|themselves))"
+    r",?\s+(?:(?:only|just) (?:these|those|them)(?: (?:two|three|four))?"
+    r"|alone|only|(?:on|by) (?:its|their) own|by (?:itself|themselves))"
     r"(?=\W*$|\W*[.,;:!?]|\s+(?:please|then|thanks|thank|and|this|for|if|but|to)\b)",
     re.IGNORECASE,
 )
@@ -47,8 +53,15 @@ _BACK = re.compile(
     r"(?! (?:on|onto) (?:the|your) (?:shelf|shelves|rack))"
 )
 _NO_MORE = re.compile(r"\bnothing (?:else|more)\b", re.IGNORECASE)
+_NONE_OF = re.compile(r"\bnone of\b", re.IGNORECASE)
+_A_PART = re.compile(r"\b(?:an?|another|any|more|one|her|his|their|hers|both)\b", re.IGNORECASE)
+_SENDS_BACK = re.compile(
+    r"^\W*(?:\w+\W+){0,2}(?:take|put|strike|remove|delete|drop|scrap|skip|lose|ditch)\b",
+    re.IGNORECASE,
+)
+_NOT_SO = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\binstead\b(?! o[f'’])", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but)\b")
+_CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but|keep)\b")
 
 BRIEF = 6  # words of a sentence that swaps goods for their like
 
@@ -165,13 +178,29 @@ def left_out(session: Session, line: str) -> frozenset[str]:
     return frozenset(session.cart.keys() - session.named(line, sure=False))
 
 
-def _in_clauses(session: Session, line: str, says: Callable[[str], bool]) -> frozenset[str]:
-    """Ids of the goods that a line may name in clauses which say something of them."""
+def sent_back(session: Session, line: str) -> frozenset[str]:
+    """Ids of goods in the cart that a clause takes out of it: "take the small ones out"."""
+    return _in_clauses(session, line, _sends_back, sure=True) & session.cart.keys()
+
+
+def _sends_back(clause: str) -> bool:
+    if has_number(clause) or _A_PART.search(clause) or _NOT_SO.search(clause):
+        return False
+    told = _SENDS_BACK.search(clause) is not None and puts_back(clause)
+    return told or _NONE_OF.search(clause) is not None
+
+
+def _in_clauses(
+    session: Session, line: str, says: Callable[[str], bool], *, sure: bool = False
+) -> frozenset[str]:
+    """Ids of the goods that a line may name, or for `sure` names, in clauses which say something of
+    them."""
     reading = session.read(line)
     ends = [match.start() for match in _CLAUSE_END.finditer(reading.line)] + [len(reading.line)]
     found: set[str] = set()
     for start, end in pairwise((0, *ends)):
         named = [m for m in reading.mentions if start <= m.start < end]
+        named = [m for m in named if not sure or len(m.candidates) == 1]
         if named and says(reading.line[start:end]):
             found.update(thing.id for mention in named for thing in mention.candidates)
     return frozenset(found)

@@ -20,6 +20,8 @@ from haggle.trade.evident import (
     kept_by,
     left_out,
     lost_goods,
+    only_these,
+    sent_back,
     swapped_out,
 )
 from haggle.trade.fitting import fits, suited
@@ -60,7 +62,7 @@ _POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take 
 )
 _EXCHANGES = re.compile(
     r"\b(?:swap|switch|exchange|change)"
-    r" (?P<old>it|that|this|them|those|these|(?:the|my|that|those) (?:\S+ ){0,3}?\S+)"
+    r" (?P<old>(?:the|my|it|that|this|them|those|these)(?: \S+){0,4}?)"
     r" (?:for|to|into)(?: (?P<number>\w+))?",
     re.IGNORECASE,
 )
@@ -105,7 +107,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     if state.payload != "cart":
         return ruling
     before = tuple(told for told in carried_out(session, proposal) if not _is_nothing(told[0]))
-    out = swapped_out(session, heard.line, before)
+    out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
     swapped = _exchanged(heard)
@@ -170,7 +172,7 @@ def _exchanged(heard: Heard) -> CartLines:
     if not spoken or len(named) != 1 or _NOT_ASKED.search(line[: spoken.start()]):
         return ()
     old = session.named(spoken["old"], sure=False) & cart.keys() or cart.keys()
-    if len(old) != 1:
+    if len(old) != 1 or old & kept_by(session, line):  # "No, keep the boots"
         return ()
     (new,), (gone,) = named, old
     sure = [m for m in session.read(line).mentions if m.candidates]
@@ -187,13 +189,16 @@ def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str])
     lost = [i for i in lost_goods(session, line, kept) if i not in out]
     told = session.named(line, sure=False) & session.cart.keys()
     words = consent.calls_off() or (not told and (puts_back(line) or declines(line)))
-    words = words or (consent.replaces() and bool(kept))  # "read it back" puts nothing back
+    staying = kept_by(session, line)
+    replaces = consent.replaces() and bool(kept)  # "read it back" puts nothing back
+    if replaces and not words and told and not only_these(session, line):
+        return [i for i in lost if i not in told or i in staying]  # the rest stays
+    words = words or replaces
     single = put_back(session.world, line) & session.cart.keys()
     if single and not takes_all(line):
         return [i for i in lost if i not in single]
     if not lost or not (words or is_swap(session, line, lost, kept)):
         return lost
-    staying = kept_by(session, line)
     return [i for i in lost if i in staying]
 
 
@@ -316,7 +321,7 @@ def taken_back(heard: Heard, ruling: Ruling) -> Ruling:
     """Goods that the line takes out of the order go, also where the model talks past it."""
     session, line, proposal = heard.session, heard.line, ruling.proposal
     state = session.procedure.state(proposal.state)
-    back = put_back(session.world, line) | left_out(session, line)
+    back = put_back(session.world, line) | left_out(session, line) | sent_back(session, line)
     if state.payload == "bid" and "?" not in line:  # "no axe, I said. Nine for the rope"
         back |= ruled_out(session.world, line)
     back &= session.cart.keys()

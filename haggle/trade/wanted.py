@@ -37,6 +37,10 @@ _REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rul
     re.compile(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) no(?=[.,;!]|$)"),
     re.compile(r"\b(?:said|asked for|wrote) ((?:[\w'’-]+ ){0,3}[\w'’-]+),? but (?=.*\bmeant\b)"),
 )
+_COMPLAINT = re.compile(  # "the snips are too small" wants no snips
+    r"\btoo (?:(?:much|very) )?(?:small|big|large|heavy|light|long|short|thin|thick|wide|narrow"
+    r"|weak|strong|loud|fancy|old|hard|soft|stiff|difficult|dear|costly|expensive|pricey)\b"
+)
 _A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
 
 
@@ -91,7 +95,10 @@ def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> froze
     def share(said: frozenset[str], name: set[str]) -> float:
         return sum(1 / owners[word] for word in said & name)
 
-    return frozenset(i for i, name in own.items() if share(words, name) > share(others, name))
+    found = {i: words & own[i] for i in own if share(words, own[i]) > share(others, own[i])}
+    return frozenset(  # "the small canisters" are not the large ones
+        i for i, said in found.items() if not any(said < more for more in found.values())
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -110,6 +117,8 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     for clause in _CLAUSE_END.split(text):
         words = _WORD.findall(clause)
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
+        if _COMPLAINT.search(clause):
+            continue
         if has_number(clause) or (puts_back(clause) and _A_PIECE.search(clause)):
             said.update(_telling(words))
         elif does_not_want(clause) and len(words) <= at + SHORT:

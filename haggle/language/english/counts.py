@@ -18,7 +18,7 @@ FILLERS = CUES.fillers | CUES.sizes.keys()
 _PACKS = CUES.packs | CUES.measures
 _OF = {"of", "o"}
 _LOOSELY = {"", ","}
-_JOINTS = _LOOSELY | CUES.joints  # between a mention and the number behind it
+_JOINTS = _LOOSELY | {"."} | CUES.joints  # between a mention and the number behind it
 _TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
 _PARTS = re.compile(r"[^\w\s'’\"(-]")
 _CLAUSE_END = re.compile(r"[.,;)]|$")
@@ -30,7 +30,9 @@ def number_at(line: Line, at: int) -> tuple[Number | None, int]:
     first = line.said(at)
     if not begins_number(first) or first in CUES.ordinals:
         return None, at
-    value, digits, used = read_number([word.text for word in line.words[at:]])
+    stops = (place for place in range(at + 1, len(line.words)) if _STOP.search(line.gap(place)))
+    end = next(stops, len(line.words))  # "Twenty. Two tins" are two numbers
+    value, digits, used = read_number([word.text for word in line.words[at:end]])
     if not used:
         return None, at
     words = line.words[at : at + used]
@@ -68,6 +70,9 @@ def number_behind(
     rest = line.text[number.end :].lstrip()
     if rest.startswith("%") or (joint == "(" and not rest.startswith(")")):
         return None, at
+    if joint == ".":  # "Scale bolts. Twenty."
+        alone = _STOP.match(rest) is not None or not rest
+        return (number, after) if alone and number.value <= MAX_BARE else (None, at)
     if not times and joint in _LOOSELY:
         counts = _closes(line, number, rest) or (not joint and _in_list(line, number))
         one = not joint and line.said(at) in CUES.ones  # the red one

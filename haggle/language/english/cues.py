@@ -33,6 +33,8 @@ class Cues(Record):
     singular_in_fe: InOrder
     joining: Words
     modal: Words
+    doers: Words
+    made_so: Words
     modal_then: Words
     pronouns: Words
     before_verbs: Words

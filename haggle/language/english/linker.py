@@ -224,7 +224,8 @@ def _such(scene: Scene, at: int, state: State) -> Span | None:
     line, word = scene.line, scene.line.said(at)
     if line.said(at + 1) not in _ONES or line.gap(at + 1) != " " or word in _NO_QUALITY:
         return None
-    pointed = line.said(at - 1) in _POINTING
+    several = line.said(at + 1) == "ones" and word not in CUES.sizes  # "a pair of thick ones"
+    pointed = several or line.said(at - 1) in _POINTING
     if not pointed and line.said(at - 2) not in _POINTING:
         return None
     sold = [thing for thing in scene.view.catalogue.things if thing.for_sale]

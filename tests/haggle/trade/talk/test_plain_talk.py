@@ -72,6 +72,27 @@ def test_so_many_of_them_may_go(talk: Talk, line) -> None:
     assert turn.cart == {"coil_of_rope": 4}
 
 
+TWO = ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1))
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        (  # goods that nobody spoke of stay
+            "swap them two ropes for two bottles of lamp oil",
+            order(Coil_of_Rope=2, Bottle_of_Lamp_Oil=2),
+            {"sea_boots": 1, "bottle_of_lamp_oil": 2},
+        ),
+        ("nah, take the ropes out", order(Coil_of_Rope=2, Sea_Boots=1), {"sea_boots": 1}),
+        ("none of the ropes", order(Coil_of_Rope=2, Sea_Boots=1), {"sea_boots": 1}),
+        ("the ropes are too thick. not the ropes", order(Coil_of_Rope=2, Sea_Boots=1), {"sea_boots": 1}),
+        ("one rope fewer", order(Coil_of_Rope=2, Sea_Boots=1), {"coil_of_rope": 1, "sea_boots": 1}),
+    ],
+)  # fmt: skip
+def test_of_an_order_goes_what_a_line_says_and_no_more(talk: Talk, line, decided, cart) -> None:
+    assert talk(TWO, (line, decided)).cart == cart
+
+
 def test_numbers_of_goods_told_in_full_are_those_of_the_order(talk: Talk) -> None:
     bought = ("a rope and a bottle of oil", order(Coil_of_Rope=1, Bottle_of_Lamp_Oil=1))
     line = "I'd better have three ropes with the two bottles of oil"
