@@ -25,7 +25,9 @@ def reviewed(visit):
     customer = visit()
     customer.session.linker = English(None, Sure())
     customer.offer(("Sharp Axe", 2))
-    customer.turn("FINAL_CHECK", "__CART__ for __PRICE__ __CURRENCY__, yes?", player="let me hear it all")
+    customer.turn(
+        "FINAL_CHECK", "__CART__ for __PRICE__ __CURRENCY__, yes?", player="let me hear it all"
+    )
     return customer
 
 
