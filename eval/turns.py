@@ -19,6 +19,7 @@ from eval.asking import asking_curve
 from eval.journal import answered, finish
 from haggle.agreement import agreement
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
+from haggle.core.episode import latest
 from haggle.core.errors import HaggleError
 from haggle.dataset import decisions, iter_rows
 from haggle.grammar.json_text import DecodeError, to_json
@@ -43,11 +44,12 @@ def turns_of(path: Path, split: str) -> Iterator[dict[str, Any]]:
         texts = [message["content"] for message in messages]
         opening = answers[0] - 1 if answers else 0  # the system message, where there is one
         for number, (at, turn) in enumerate(zip(answers, row["turns"], strict=True), start=1):
+            first = next(iter(latest(range(number - 1), MAX_EXCHANGES)), 0)
             yield {
                 "id": f"{row['id']}/{number}",
                 "messages": [
                     *messages[:opening],
-                    *messages[answers[max(0, number - 1 - MAX_EXCHANGES)] - 1 : at],
+                    *messages[answers[first] - 1 : at],
                 ],
                 "right": texts[at],
                 "player": turn["player"],

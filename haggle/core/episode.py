@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from haggle.core.engine import Message
 from haggle.core.errors import HaggleError
 from haggle.core.procedure import Procedure
 from haggle.core.text import outcome_message, player_message
+
+T = TypeVar("T")
+
+
+def latest(exchanges: Sequence[T], limit: int | None) -> Sequence[T]:
+    """The last exchanges, `limit` at most, or all. Older ones are left out half a limit at a time:
+    so what stays begins alike for several turns, and a prefix cache holds."""
+    over = len(exchanges) - limit if limit else 0
+    if limit is None or over <= 0:
+        return exchanges
+    step = max(1, limit // 2)
+    return exchanges[-(-over // step) * step :]
 
 
 @dataclass(frozen=True, slots=True)

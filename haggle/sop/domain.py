@@ -11,7 +11,7 @@ from haggle.core.codec import ActionSpec
 from haggle.core.config import Record
 from haggle.core.domain import Guard, Level, Ruling, Verdict, Withheld
 from haggle.core.engine import Message
-from haggle.core.episode import Episode
+from haggle.core.episode import Episode, latest
 from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.core.turn import Turn
 from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, text_of, to_json
@@ -84,7 +84,7 @@ class Talk(Episode):
     ) -> tuple[Message, ...]:
         """Chat messages so far, ending with `line` when one is given."""
         found = [Message("system", self._system)]
-        for exchange in self.exchanges[-limit:] if limit else self.exchanges:
+        for exchange in latest(self.exchanges, limit):
             found += exchange.messages()
         if line is not None:
             found.append(Message("user", player_message(self.note, clean_utterance(line))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from haggle.core.engine import Message
-from haggle.core.episode import Episode
+from haggle.core.episode import Episode, latest
 from haggle.core.text import clean_utterance, player_message, prompts
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
@@ -140,10 +140,10 @@ class Session(Episode):
     ) -> tuple[Message, ...]:
         """Chat messages so far, ending with `utterance` when one is given.
 
-        Of a dialogue longer than `limit` exchanges the oldest are left out; the system message
-        never is.
+        Of a dialogue longer than `limit` exchanges the oldest are left out, several at a time; the
+        system message never is.
         """
-        recent = self.exchanges[-limit:] if limit else self.exchanges
+        recent = latest(self.exchanges, limit)
         if self.codec.one_message:
             template = prompts(PROMPTS).get_template("full_history.jinja")
             player = clean_utterance(utterance or "")

@@ -45,8 +45,19 @@ def test_a_long_dialogue_loses_its_oldest_rounds_but_never_the_system_message(vi
     messages = customer.session.messages("last")
     assert messages[0] == system and messages[0].role == "system"
     text = "\n".join(m.content for m in messages)
-    assert "line 4 said" not in text and "line 5 said" in text and "line 16 said" in text
+    assert "line 5 said" not in text and "line 6 said" in text and "line 16 said" in text
     assert "line 0 said" in "\n".join(m.content for m in customer.session.messages("x", limit=None))
+
+
+def test_what_is_left_out_of_a_long_dialogue_changes_seldom(visit):
+    customer = visit()
+    begins = []
+    for number in range(3 * MAX_EXCHANGES):
+        messages = customer.session.messages("x")
+        assert len(messages) <= 2 * MAX_EXCHANGES + 2
+        begins.append(messages[1].content)
+        customer.text("unreadable", player=f"line {number} said")
+    assert len(set(begins[1:])) == 1 + 2 * MAX_EXCHANGES // (MAX_EXCHANGES // 2), "a prefix holds"
 
 
 def test_history_shows_the_model_its_own_decisions_not_the_filled_line(visit):
