@@ -18,11 +18,10 @@ T = TypeVar("T")
 def latest(exchanges: Sequence[T], limit: int | None) -> Sequence[T]:
     """The last exchanges, `limit` at most, or all. Older ones are left out half a limit at a time:
     so what stays begins alike for several turns, and a prefix cache holds."""
-    over = len(exchanges) - limit if limit else 0
-    if limit is None or over <= 0:
+    if not limit or len(exchanges) <= limit:
         return exchanges
     step = max(1, limit // 2)
-    return exchanges[-(-over // step) * step :]
+    return exchanges[-((limit - len(exchanges)) // step) * step :]
 
 
 @dataclass(frozen=True, slots=True)

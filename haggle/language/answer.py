@@ -324,9 +324,7 @@ class Answer:
 
     def _is_question(self, clause: range) -> bool:
         """Whether a clause begins as a question does, behind words that may lead it."""
-        begin = clause.start
-        while begin < clause.stop - 1 and self._words[begin] in self._english.lexicon.leading:
-            begin += 1
+        begin = self._led(clause).start
         return any(role == "question" for _, role in self._line.phrases(begin))
 
     def _acted(self, start: int, end: int) -> bool:

@@ -16,7 +16,7 @@ from haggle.language.answer import Answer
 from haggle.language.english.impossible import bids_below_nothing
 from haggle.language.lexicon import reader
 from haggle.language.terms import Terms
-from haggle.language.tokens import affirmed, hidden_characters, segments
+from haggle.language.tokens import affirmed, hidden_characters, is_marked, spoken
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
@@ -54,7 +54,7 @@ def read_answer(
 ) -> Evidence:
     """What a line, said to a review of these terms, is evidence of; `others`: it names other goods
     of the shop; `again`: a first answer was not understood."""
-    if len(line) > MAX_LINE or hidden_characters(line):
+    if len(line) > MAX_LINE or hidden_characters(line) or is_marked(line):
         return Evidence("open", "unclear")
     answer = Answer(line, terms)
     if answer.is_all("refuse"):
@@ -93,31 +93,30 @@ class Consent:
     def leaves(self) -> bool:
         """Whether the player leaves, or ends the talk by abuse. Nobody leaves by a question."""
         lexicon = reader().lexicon
-        return self._says((*lexicon.leaving, *lexicon.abuse), asked=False)
+        return self._says((*lexicon.leaving, *lexicon.abuse))
 
     def abuses(self) -> bool:
         """Whether the player is abusive."""
-        return self._says(reader().lexicon.abuse, asked=False)
+        return self._says(reader().lexicon.abuse)
 
     def calls_off(self) -> bool:
         """Whether the whole order is called off, or is asked to be: `could you cancel it?`"""
-        return self._says(reader().lexicon.calling_off)
+        return self._says(reader().lexicon.calling_off, requested=True)
 
     def replaces(self) -> bool:
-        """Whether another order takes the place of the last one."""
-        return self._says(reader().lexicon.replacing)
+        """Whether another order takes the place of the last one: `can I swap it?`"""
+        return self._says(reader().lexicon.replacing, requested=True)
 
     def bids_below_nothing(self) -> bool:
         """Whether it bids less than nothing."""
         return bids_below_nothing(self.line)
 
-    def _says(self, phrases: Collection[str], asked: bool = True) -> bool:
-        """Whether a clause says one of these phrases, in a question only where it may be `asked`
-        for, and not where it asks what is so: `is it clear?`"""
-        for clause in segments(reader().words(self.line)):
-            is_question = clause[-1] == "?"
-            if is_question and not (asked and clause[0] not in reader().lexicon.wondering):
-                continue
-            if affirmed(clause, phrases):
+    def _says(self, phrases: Collection[str], requested: bool = False) -> bool:
+        """Whether a clause says one of these phrases; in a question only what is `requested`."""
+        lexicon = reader().lexicon
+        for clauses, is_asked in spoken(reader().words(self.line)):
+            first = next((word for word in clauses[0] if word not in lexicon.leading), "")
+            counts = not is_asked or (requested and first in lexicon.requesting)
+            if counts and any(affirmed(words, phrases) for words in clauses):
                 return True
         return False

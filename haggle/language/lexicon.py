@@ -39,7 +39,7 @@ class Lexicon(Record):
     abuse: list[str]
     calling_off: list[str]
     replacing: list[str]
-    wondering: list[str]
+    requesting: list[str]
     spellings: dict[str, str]
 
 

@@ -311,15 +311,17 @@ class TermSlots:
                 break
             if word in good.words:
                 end = place + 1
-            elif not (self._is_pack(place) or (word in {"of", "the"} and place > at)):
+            elif not (self._is_pack(place, good) or (word in {"of", "the"} and place > at)):
                 break
         return end
 
-    def _is_pack(self, at: int) -> bool:
-        """Whether a word is a measure, and not the name of another good in a list."""
+    def _is_pack(self, at: int, good: Good) -> bool:
+        """Whether a word is a measure that a good may come in, and not the name of another good in
+        a list: two bags of flour, no two crates of lamps."""
         word = singular(self._words[at])
         other = word in self._terms.goods_words and self._words[at + 1 : at + 2] != ["of"]
-        return word in CUES.packs and not other
+        own = good.words & CUES.packs or any(word in CUES.mass for word in good.words)
+        return word in CUES.packs and not other and bool(own or word in CUES.pieces)
 
     def _name(self, at: int) -> list[int]:
         end = at

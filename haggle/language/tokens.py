@@ -27,7 +27,9 @@ _APOSTROPHES = re.compile("[’´ʼ`‘]")
 _TITLES = re.compile(r"\b(mr|mrs|ms|dr|prof|capt|st)\.(?=\s+\w)")  # no end of a sentence
 NEGATIONS = frozenset({"not", "no", "never", "nor", "neither", "without", "except", "minus"})
 DENIALS = NEGATIONS - {"no"}  # what denies the verb behind it
-DENIED = 4  # words behind a denial that it may deny
+DENIED_THROUGH = frozenset(  # what may stand between a denial and what it denies
+    {"going", "to", "say", "saying", "want", "wanting", "about", "yet", "really", "trying", "here"}
+)
 LEAST_MENDED = 5  # letters of a word that may be misspelt by one
 
 
@@ -145,27 +147,32 @@ def slips(words: Collection[str]) -> dict[str, str]:
     return {slip: found.pop() for slip, found in meant.items() if len(found) == 1}
 
 
-def segments(found: Iterable[Token]) -> Iterator[list[str]]:
-    """The words of each clause; a question ends with its sign."""
-    clause: list[str] = []
-    for token in found:
-        if token.kind not in {"stop", "comma"}:
-            clause.append(token.text)
-        if clause and (token.kind in {"stop", "comma"} or token.text == "?"):
-            yield clause
-            clause = []
-    if clause:
-        yield clause
+def spoken(found: Iterable[Token]) -> Iterator[tuple[list[list[str]], bool]]:
+    """The sentences of a line, each as its clauses' words, and whether it is asked."""
+    clauses: list[list[str]] = [[]]
+    for token in (*found, Token(".", "stop", 0, 0)):
+        if token.kind == "comma":
+            clauses.append([])
+        elif token.kind == "stop" or token.text == "?":
+            if any(clauses):
+                yield [clause for clause in clauses if clause], token.text == "?"
+            clauses = [[]]
+        else:
+            clauses[-1].append(token.text)
 
 
 def affirmed(words: Sequence[str], phrases: Iterable[str]) -> bool:
-    """Whether one of these phrases stands among the words of a clause, and no negation right before
-    it: not in `I never forget a face`."""
+    """Whether one of these phrases stands among the words of a clause, and no denial of it right
+    before: not in `I never forget a face`, `I am not going to say goodbye`."""
     said = f" {' '.join(words)} "
     for phrase in phrases:
         before, found, _ = said.partition(f" {phrase} ")
-        if found and DENIALS.isdisjoint(before.split()[-DENIED:]):
-            return True
+        if found:
+            led = before.split()
+            while led and led[-1] in DENIED_THROUGH:
+                led.pop()
+            if not led or led[-1] not in DENIALS:
+                return True
     return False
 
 
@@ -173,6 +180,14 @@ def holds(words: Iterable[str], phrases: Iterable[str]) -> bool:
     """Whether one of these phrases stands among the words."""
     said = f" {' '.join(words)} "
     return any(f" {phrase} " in said for phrase in phrases)
+
+
+_STRUCK = re.compile(r"~~|^\s*[>!]|\s!\w|^\W*--.*--\W*$")
+
+
+def is_marked(line: str) -> bool:
+    """Whether a line is quoted, struck out or negated by signs: `> yes`, `~~deal~~`, `!accept`."""
+    return _STRUCK.search(line) is not None
 
 
 def hidden_characters(line: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from haggle.core.agent import MAX_TOKENS, complete
 from haggle.core.domain import Guard
 from haggle.core.engine import Engine, Generation, GenerationRequest
+from haggle.core.episode import latest
 from haggle.core.text import SILENCE, clean_utterance
 from haggle.grammar.json_text import DecodeError, read_object, to_json
 from haggle.planning.agent import PlanningAgent
@@ -180,7 +181,7 @@ def _told(task: Task, names: list[str]) -> tuple[tuple[str, str], ...]:
 def _context(at: At) -> tuple[tuple[str, str], ...]:
     """The talk line by line; what nobody said is left out."""
     found: list[tuple[str, str]] = []
-    for exchange in at.episode.exchanges[-MAX_EXCHANGES:]:
+    for exchange in latest(at.episode.exchanges, MAX_EXCHANGES):
         done = json.loads(exchange.answer)
         said = "" if exchange.player == SILENCE else exchange.player
         found += [

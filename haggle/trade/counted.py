@@ -42,7 +42,7 @@ _TAKES = re.compile(  # "take four out", "lose one", "put two of them back", "tw
     r"|\b(?P<passive>\d+|[a-z]+) of (?:the|my|those|these|them) (?:(?:\S+ ){0,3}"
     r"(?:swapped|exchanged|changed|(?:can|may|should|must) (?:go|come off|come out))\b"
     r"|(?:back|off|out)(?: please)?\s*$)"
-    r"|\b(?P<fewer>\d+|[a-z]+) (?:\S+ ){0,2}(?:fewer|less)(?: please)?\s*$"
+    rf"|\b(?P<fewer>\d+|{'|'.join(UNITS)}) (?:\S+ ){{0,2}}fewer\b(?! than)"
 )
 _MORE = re.compile(r"\b(?:\d+|[a-z]+) more\b(?! than\b)|\banother (?:\d+|[a-z]+) ")
 _SETS = re.compile(r"\b(?:make (?:it|that|them|those)|only|just|in all|altogether|i said)\b")
@@ -230,7 +230,7 @@ def _in_place(session: Session, line: str, item: Item, asked: CartLines) -> bool
     like = any(
         name_stems(session.world.by_id[i].item_name) & name_stems(item.item_name) for i in gone
     )
-    return like and item.item_id not in session.cart and not _is_one(session, line, item)
+    return like and item.item_id not in session.cart and not is_one(session, line, item)
 
 
 def _gone(session: Session, line: str, asked: CartLines) -> set[str]:
@@ -238,7 +238,7 @@ def _gone(session: Session, line: str, asked: CartLines) -> set[str]:
     return set(session.cart) - ({item.item_id for item in items} - ruled_out(session.world, line))
 
 
-def _is_one(session: Session, line: str, item: Item) -> bool:
+def is_one(session: Session, line: str, item: Item) -> bool:
     """Whether a line asks for one piece of a good: "a rope", "one rope"."""
     reading = session.read(line)
     mentions = [m for m in reading.mentions if item.item_id in {t.id for t in m.candidates}]

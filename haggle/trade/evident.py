@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
+from haggle.language.english.numbers import UNITS
 from haggle.trade.fitting import fits
 from haggle.trade.knowledge import (
     SENTENCE_END,
@@ -35,13 +36,11 @@ from haggle.trade.wire import UNLISTED, CartLines
 from haggle.trade.world import World
 
 _ONLY = re.compile(
-    r"\b(?:just|only)\s+(?:(?:keep|want|need|of|the|my|an?|\d+|one|two|three|four|five|six|seven|eight"
-    r"|nine|ten|twelve)\s+){0,4}$",
-    re.IGNORECASE,
+    rf"\b(?:just|only)\s+(?:(?:keep|of|the|my|an?|\d+|{'|'.join(UNITS)})\s+){{0,4}}$", re.IGNORECASE
 )
 _ALONE = re.compile(
-    r",?\s+(?:(?:only|just) (?:these|those|them)(?: (?:two|three|four))?"
-    r"|alone|only|(?:on|by) (?:its|their) own|by (?:itself|themselves))"
+    r"(?:,?\s+(?:only|just) (?:these|those|them)(?: (?:two|three|four))?"
+    r"|\s+alone|\s+only|(?:on|by) (?:its|their) own|by (?:itself|themselves))"
     r"(?=\W*$|\W*[.,;:!?]|\s+(?:please|then|thanks|thank|and|this|for|if|but|to)\b)",
     re.IGNORECASE,
 )
@@ -53,7 +52,9 @@ _BACK = re.compile(
     r"(?! (?:on|onto) (?:the|your) (?:shelf|shelves|rack))"
 )
 _NO_MORE = re.compile(r"\bnothing (?:else|more)\b", re.IGNORECASE)
-_NONE_OF = re.compile(r"\bnone of\b", re.IGNORECASE)
+_NONE_OF = re.compile(
+    r"^\W*none of(?: (?!is|are|was|were|has|have|will|can|do|does)\S+){1,4}\W*$", re.IGNORECASE
+)
 _A_PART = re.compile(r"\b(?:an?|another|any|more|one|her|his|their|hers|both)\b", re.IGNORECASE)
 _SENDS_BACK = re.compile(
     r"^\W*(?:\w+\W+){0,2}(?:take|put|strike|remove|delete|drop|scrap|skip|lose|ditch)\b",
@@ -180,7 +181,8 @@ def left_out(session: Session, line: str) -> frozenset[str]:
 
 def sent_back(session: Session, line: str) -> frozenset[str]:
     """Ids of goods in the cart that a clause takes out of it: "take the small ones out"."""
-    return _in_clauses(session, line, _sends_back, sure=True) & session.cart.keys()
+    told = " ".join(part for part in SENTENCE_END.split(line) if "?" not in part)
+    return _in_clauses(session, told, _sends_back, sure=True) & session.cart.keys()
 
 
 def _sends_back(clause: str) -> bool:

@@ -25,7 +25,6 @@ from haggle.trade.outcome import remember, told_as
 from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import Resolved, degraded, resolve, safe_line, worded
-from haggle.trade.review import agrees_early
 from haggle.trade.ruling import Ruling
 from haggle.trade.said import OneOfLines, lines_for
 from haggle.trade.session import Session
@@ -204,13 +203,12 @@ class Trade:
         state = session.procedure.state(record.state)
         talks = state.payload == "show" or state.transparent
         waits = talks and "?" in line and record.cart == session.cart  # a question in between
-        early = agrees_early(session, line, resolved)
         remember(session, line, resolved)
         session.settle(record.state, resolved.cart, resolved.sale_price)
         if isinstance(ruling, Ruling):
             session.pending = ruling.pending or (session.pending if waits else None)
             session.review = None if ruling.withdraws else session.review
-            session.withheld = early or ruling.withheld is not None
+            session.withheld = ruling.withheld is not None
         if resolved.shown:
             session.shown = resolved.shown
         return record

@@ -9,7 +9,7 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
 from haggle.trade.among import asked_about, only_asked, told_parts, without_ones
-from haggle.trade.counted import counted, numbered, passed_over
+from haggle.trade.counted import counted, is_one, numbered, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import (
     evident_goods,
@@ -67,7 +67,8 @@ _EXCHANGES = re.compile(
     re.IGNORECASE,
 )
 _INSTEAD = re.compile(  # "the lamp instead", and no more
-    r"^(?P<old>)(?P<number>)(?:[\w'’-]+ ){1,5}instead(?:,? (?:please|then|thanks))?\W*$",
+    r"^(?!(?:what|how|why|is|are|do|does)\b)(?:[\w'’-]+ ){1,5}instead"
+    r"(?:,? (?:please|then|thanks))?[\s.!]*$",
     re.IGNORECASE,
 )
 _NOT_ASKED = re.compile(  # before a swap: "never would I", "my husband would"
@@ -110,7 +111,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
-    swapped = _exchanged(heard)
+    swapped = _exchanged(heard, asked)
     asked = swapped or asked
     if not swapped and (questioned := _only_asked_about(heard, asked)):
         asked = tuple(told for told in asked if told[0] not in questioned)
@@ -162,24 +163,30 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     )
 
 
-def _exchanged(heard: Heard) -> CartLines:
-    """The order in which the one new good that a line names takes the place of another: "could I
+def _exchanged(heard: Heard, asked: CartLines) -> CartLines:
+    """An order in which the one new good that the line names takes the place of another: "could I
     swap that for two of the late ones?", "the lamp instead" right behind a price. Empty where it
     does not say so, or not for what."""
     session, line, cart = heard.session, heard.line, heard.session.cart
     named = session.named(line) - cart.keys() - ruled_out(session.world, line)
-    spoken = _EXCHANGES.search(line) or (_INSTEAD.search(line) if session.has_priced else None)
-    if not spoken or len(named) != 1 or _NOT_ASKED.search(line[: spoken.start()]):
+    swap = _EXCHANGES.search(line)
+    instead = session.has_priced and _INSTEAD.search(line) and not asks_what_it_costs(line)
+    if (
+        len(named) != 1
+        or not (swap or instead)
+        or (swap and _NOT_ASKED.search(line[: swap.start()]))
+    ):
         return ()
-    old = session.named(spoken["old"], sure=False) & cart.keys() or cart.keys()
+    old = (session.named(swap["old"], sure=False) & cart.keys() if swap else None) or cart.keys()
     if len(old) != 1 or old & kept_by(session, line):  # "No, keep the boots"
         return ()
-    (new,), (gone,) = named, old
+    (new,), (gone,) = (session.world.by_id[i] for i in named), (session.world.by_id[i] for i in old)
     sure = [m for m in session.read(line).mentions if m.candidates]
-    counts = [m.quantity for m in sure if m.candidates[0].id == new]
-    number = next(filter(None, counts), whole_number(spoken["number"] or "") or cart[gone])
-    changed = {i: n for i, n in cart.items() if i != gone} | {new: number}
-    return tuple((session.world.by_id[i].item_name, n) for i, n in changed.items())
+    counts = [m.quantity for m in sure if m.candidates[0].id == new.item_id]
+    told = next(filter(None, counts), whole_number((swap and swap["number"]) or ""))
+    number = told or (1 if is_one(session, line, new) else cart[gone.item_id])
+    rest = [told for told in asked if item_id(session.world, told[0]) not in {*named, *old}]
+    return (*rest, (new.item_name, number))
 
 
 def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str]) -> list[str]:

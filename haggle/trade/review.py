@@ -6,7 +6,6 @@ from haggle.language.evidence import Evidence
 from haggle.language.terms import Good, Terms
 from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
-from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
 from haggle.trade.world import World, plural_name
 
@@ -20,16 +19,6 @@ def terms_of(world: World, cart: Cart, price: float | None) -> Terms | None:
         Good(i.item_id, (i.item_name, i.plural or plural_name(i.item_name)), n) for i, n in items
     )
     return Terms(goods, price, world.currency, world.merchant.name)
-
-
-def agrees_early(session: Session, line: str, resolved: Resolved) -> bool:
-    """Whether a line that a review answers has agreed to its terms already: the yes that follows
-    is the second one."""
-    if not session.procedure.is_review(resolved.response.state):
-        return False
-    terms = terms_of(session.world, resolved.cart, resolved.sale_price)
-    consent = session.read(line).consent
-    return bool(terms and consent and consent.answer(terms).verdict == "affirms")
 
 
 def said(session: Session, reason: str, evidence: Evidence | None = None) -> str:

@@ -58,8 +58,7 @@ class Session(Episode):
     agreed so far, None without a cart; `deal` is what the player last haggled it down to, and for
     which goods; `shown` are the names shown last. Sold stock leaves the world. `opening` is the
     world as it was at first. `missed` is to be told in this turn: what others bought meanwhile.
-    `withheld`: the next answer to the review is a second one, because the last was not clear enough
-    to sell, or because the player had agreed before the review.
+    `withheld`: the last answer to a review was not clear enough to sell.
     """
 
     procedure: Procedure
@@ -122,7 +121,8 @@ class Session(Episode):
 
     @property
     def asked_again(self) -> bool:
-        """Whether the next answer to the review on the table is a second one (`withheld`)."""
+        """Whether a first answer to the review on the table was not clear, and the merchant has
+        asked once more."""
         return self.review_is_fresh and self.withheld
 
     @property

@@ -117,7 +117,7 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     for clause in _CLAUSE_END.split(text):
         words = _WORD.findall(clause)
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
-        if _COMPLAINT.search(clause):
+        if at == len(words) and _COMPLAINT.search(clause) and not puts_back(clause):
             continue
         if has_number(clause) or (puts_back(clause) and _A_PIECE.search(clause)):
             said.update(_telling(words))

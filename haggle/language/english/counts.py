@@ -23,6 +23,7 @@ _TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
 _PARTS = re.compile(r"[^\w\s'’\"(-]")
 _CLAUSE_END = re.compile(r"[.,;)]|$")
 _STOP = re.compile(r"[.,;!?)]")
+_FULL_STOP = re.compile(r"[.;!?]")  # "Twenty. Two tins" are two numbers
 
 
 def number_at(line: Line, at: int) -> tuple[Number | None, int]:
@@ -30,8 +31,8 @@ def number_at(line: Line, at: int) -> tuple[Number | None, int]:
     first = line.said(at)
     if not begins_number(first) or first in CUES.ordinals:
         return None, at
-    stops = (place for place in range(at + 1, len(line.words)) if _STOP.search(line.gap(place)))
-    end = next(stops, len(line.words))  # "Twenty. Two tins" are two numbers
+    places = range(at + 1, len(line.words))
+    end = next((n for n in places if _FULL_STOP.search(line.gap(n))), len(line.words))
     value, digits, used = read_number([word.text for word in line.words[at:end]])
     if not used:
         return None, at
@@ -70,10 +71,7 @@ def number_behind(
     rest = line.text[number.end :].lstrip()
     if rest.startswith("%") or (joint == "(" and not rest.startswith(")")):
         return None, at
-    if joint == ".":  # "Scale bolts. Twenty."
-        alone = _STOP.match(rest) is not None or not rest
-        return (number, after) if alone and number.value <= MAX_BARE else (None, at)
-    if not times and joint in _LOOSELY:
+    if not times and joint in {*_LOOSELY, "."}:  # "Scale bolts. Twenty."
         counts = _closes(line, number, rest) or (not joint and _in_list(line, number))
         one = not joint and line.said(at) in CUES.ones  # the red one
         offered = any(word.text in CUES.offering for word in line.words[:at])  # I pay for it 20.

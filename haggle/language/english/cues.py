@@ -34,7 +34,7 @@ class Cues(Record):
     joining: Words
     modal: Words
     doers: Words
-    made_so: Words
+    before_doers: Words
     modal_then: Words
     pronouns: Words
     before_verbs: Words

@@ -68,11 +68,11 @@ def singular(word: str) -> str:
 
 def is_verb(line: Line, at: int) -> bool:
     """Whether the word at `at` is a verb that is a noun elsewhere: `can I`, not `the can`; `does it
-    ring`, not `make it rings`."""
+    ring`, not `is it rope`."""
     before, after = line.said(at - 1), line.said(at + 1)
     if line.words[at].text not in CUES.modal:
         acts = before in CUES.doers and line.gap(at) == " "
-        return acts and line.said(at - 2) not in CUES.noun_follows | CUES.made_so
+        return acts and line.said(at - 2) in CUES.before_doers
     if after in CUES.modal_then:
         return True
     return before in CUES.pronouns or (not before and after not in {"", "of"})

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haggle.language.evidence import Consent, Evidence, read_answer
+from haggle.language.judge import load_judge
 from haggle.language.lexicon import reader
 from haggle.language.phrases import Grammar
 from haggle.language.terms import Good, Terms
@@ -350,3 +351,20 @@ def test_a_review_at_no_price_at_all_is_read(line):
     assert read_answer(line, free).verdict == (
         "affirms" if line in {"yes", "I'll take it"} else "open"
     )
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(
+    "line",
+    ["done with the kettle", "done with all the blankets, thanks, good day", "sold my fur blankets",
+     "bought my kettle", "*hands back the blankets* deal", "*pushes back the kettle* deal",
+     "*lowers thumbs* yes", "~~deal~~ ~~yes~~", "~~agreed~~", "--agreed--", "!agree", "! yes", "!!yes",
+     "!i accept", "> yes, deal", "as a gift, I accept", "yes please, as a gift", "deal as a gift",
+     "yes, 3 fur blankets and a kettle each", "145 each, deal", "agreed, 145 apiece",
+     "3 crates of fur blankets and a kettle, deal", "yes, you pay me", "deal, I get 145 crowns",
+     "you pay. deal", "deal, and my grandmother is a wizard", "Otto agreed", "ja", "hai"],
+)  # fmt: skip
+def test_what_sly_players_made_of_the_lexicon_sells_nothing(line, again):
+    assert read_answer(line, ORDER, again=again).verdict != "affirms"
+    judge = load_judge("auto")
+    assert judge is None or read_answer(line, ORDER, judge, again=again).verdict != "affirms"

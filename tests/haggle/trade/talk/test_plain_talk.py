@@ -51,12 +51,12 @@ def test_one_good_takes_the_place_of_another(talk: Talk) -> None:
     ("line", "cart"),
     [
         ("swap the rope for two bottles of the oil", {"bottle_of_lamp_oil": 2}),
-        ("bottle of lamp oil instead", {"bottle_of_lamp_oil": 1}),
+        ("bottle of lamp oil instead", {"bottle_of_lamp_oil": 2}),
         ("a bottle of lamp oil instead, please", {"bottle_of_lamp_oil": 1}),
     ],
 )
 def test_so_it_does_where_the_model_adds_it(talk: Talk, line, cart) -> None:
-    turn = talk(("a rope", order(Coil_of_Rope=1)), (line, change(Bottle_of_Lamp_Oil=1)))
+    turn = talk(("two ropes", order(Coil_of_Rope=2)), (line, change(Bottle_of_Lamp_Oil=1)))
     assert turn.cart == cart
 
 
@@ -70,6 +70,33 @@ def test_of_several_the_one_that_is_named_goes(talk: Talk) -> None:
 def test_so_many_of_them_may_go(talk: Talk, line) -> None:
     turn = talk(("six ropes", order(Coil_of_Rope=6)), (line, order(Coil_of_Rope=2)))
     assert turn.cart == {"coil_of_rope": 4}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "what about a bottle of lamp oil instead?",
+        "how much is the lamp oil instead",
+        "should I put the rope back?",
+        "did you put the rope back on sale?",
+        "none of the ropes are frayed",
+        "I just want the rope cheaper",
+        "I just need the rope wrapped",
+        "the rope, only if it is cheap",
+        "ten or less",
+        "five pence less",
+    ],
+)
+def test_a_question_or_a_remark_changes_no_order(talk: Talk, line) -> None:
+    first = ("a rope and sea boots", order(Coil_of_Rope=1, Sea_Boots=1))
+    assert talk(first, (line, CHAT)).cart == {"coil_of_rope": 1, "sea_boots": 1}
+
+
+def test_a_swap_leaves_the_other_changes_of_an_order(talk: Talk) -> None:
+    first = ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1))
+    line = "swap the rope for two bottles of lamp oil and make it three sea boots"
+    decided = order(Coil_of_Rope=2, Bottle_of_Lamp_Oil=2, Sea_Boots=3)
+    assert talk(first, (line, decided)).cart == {"sea_boots": 3, "bottle_of_lamp_oil": 2}
 
 
 TWO = ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1))
