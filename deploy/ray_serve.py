@@ -3,7 +3,8 @@
     HAGGLE_KEY=... HAGGLE_DATABASE=postgresql://... serve run deploy.ray_serve:app
 
 Each replica is a server with a model of its own; the database is what they share. Make its tables
-first: `haggle serve --database ... --migrate`. `HAGGLE_ENGINE` names another serve config.
+first: `haggle serve --database ... --migrate`. `HAGGLE_ENGINE` names another serve config, whose
+`parallel` is also the number of turns that a replica runs at once.
 """
 
 from __future__ import annotations
@@ -14,25 +15,24 @@ from fastapi import FastAPI
 from ray import serve
 
 from haggle.trade.world_io import named_world
-from serving.engines import ask_below_of, method_of, open_engine
+from serving.engines import load_engine, method_for, serve_config
 from serving.http.app import Limits, make_app
 from serving.store.repository import Store
 
-AT_ONCE = 1  # turns a replica runs; as `parallel` in the serve config
 REPLICAS = 2
 
 
 def build() -> FastAPI:
     """The server of one replica. It is built there, since a model cannot be sent to it."""
     shop = named_world("frontier_shop")
-    engine = os.environ.get("HAGGLE_ENGINE", "llamacpp")
+    config = serve_config(os.environ.get("HAGGLE_ENGINE", "llamacpp"), "HAGGLE_ENGINE")
     return make_app(
-        open_engine(engine, None),
+        load_engine(config),
         {shop.name: shop},
         "state",
-        method=method_of(engine),
-        ask_below=ask_below_of(engine),
-        limits=Limits(at_once=AT_ONCE),
+        method=method_for(config),
+        ask_below=config.ask_below,
+        limits=Limits(at_once=config.parallel),
         store=Store(os.environ["HAGGLE_DATABASE"]),
         api_key=os.environ["HAGGLE_KEY"],
     )

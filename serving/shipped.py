@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from haggle.core.config import ROOT
 from haggle.core.errors import HaggleError
-from haggle.core.storage import atomic_dir
 from haggle.weights.adapters import folded
 from haggle.weights.merging import write_base, write_lora, write_merged
 from haggle.weights.models import DEFAULT_BASE, BaseModel, haggle_home, locate_base
+from haggle.weights.saving import write_model
 
 if TYPE_CHECKING:
     from serving.engines.config import EngineConfig
@@ -94,12 +94,8 @@ def merged_model(adapter: Path, base: BaseModel) -> Path:
     if not path.is_dir():
         from transformers import AutoTokenizer
 
-        from haggle.weights.saving import save_model_bf16
-
         print(f"Putting {adapter} into {base.name} (once) ...", flush=True)
-        with atomic_dir(path) as directory:
-            save_model_bf16(folded(adapter, base), directory)
-            AutoTokenizer.from_pretrained(base.path).save_pretrained(directory)
+        write_model(path, folded(adapter, base), AutoTokenizer.from_pretrained(base.path))
     return path
 
 

@@ -34,7 +34,7 @@ from haggle.weights.gguf_file import (
 )
 from haggle.weights.merging import tuned_metadata
 from haggle.weights.models import BaseModel, check_model_dir, resolve_base
-from haggle.weights.saving import save_model_bf16
+from haggle.weights.saving import write_model
 from training.modelfile import write_modelfile
 
 if TYPE_CHECKING:
@@ -231,9 +231,7 @@ def _save_merged(
 
     holder = source if (source / "tokenizer.json").is_file() else origin
     tokenizer = AutoTokenizer.from_pretrained(holder)
-    with atomic_dir(target) as directory:
-        save_model_bf16(model, directory)
-        tokenizer.save_pretrained(directory)
+    write_model(target, model, tokenizer)
     return target, tokenizer_family(tokenizer)
 
 

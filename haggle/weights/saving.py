@@ -8,7 +8,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from haggle.core.storage import read_json, write_json
+from haggle.core.storage import atomic_dir, read_json, write_json
+
+
+def write_model(target: Path, model: Any, tokenizer: Any) -> None:
+    """Write a directory that transformers loads: bf16 weights, config and tokenizer.
+
+    It is there whole or not at all.
+    """
+    with atomic_dir(target) as directory:
+        save_model_bf16(model, directory)
+        tokenizer.save_pretrained(directory)
 
 
 def save_model_bf16(model: Any, directory: Path, state: dict[str, Any] | None = None) -> None:

@@ -145,9 +145,9 @@ class EngineConfig(Record):
     llama.cpp). `adapters` are several on one base, by name, chosen for each request: shipped
     models, directories or files. Merchants ask for the first one, characters with a procedure for
     `character` where there is one. `threads` None means the physical cores; `context` is the length
-    of one dialogue in tokens, `parallel` how many are held ready, requests sent, or answers made at
-    once (llama.cpp on a processor answers two a thread at a time). `seed` seeds the engine itself;
-    every request carries its own.
+    of one dialogue in tokens, `parallel` the number of dialogues held ready (llama.cpp), requests
+    sent (APIs) or answers made at once (vLLM). llama.cpp on a processor answers two a thread at a
+    time. `seed` seeds the engine itself; every request carries its own.
     """
 
     engine: str

@@ -6,16 +6,14 @@ Whoever asks meanwhile joins the batch that is under way.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import itertools
 import math
 import os
 import queue
 import signal
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -28,6 +26,7 @@ from haggle.weights.adapters import check_adapter
 from haggle.weights.models import BaseModel, resolve_base
 from serving.engines.common import adapter_name, check_output, hf_prompt, special_tokens
 from serving.engines.config import EngineConfig
+from serving.engines.loop_thread import LoopThread
 from serving.shipped import merged_model
 
 # vLLM caches prefixes by adapter name and keeps weights by number: a name has one number for ever.
@@ -42,6 +41,7 @@ class VllmEngine:
     """
 
     name = "vllm"
+    _llm: Any = None  # vLLM's AsyncLLM, as soon as it is made
 
     def __init__(self, config: EngineConfig) -> None:
         base = resolve_base(config.model)
@@ -54,25 +54,15 @@ class VllmEngine:
         self.config = config
         self.model = "+".join([base.name, *names])
         self._numbers = itertools.count()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
-        self._thread.start()
+        self._loop = LoopThread(self.name)
         try:
-            self._llm = self._submit(_start(config, weights, len(adapters))).result()
-        except BaseException as error:
-            self._end_loop()
-            if not isinstance(error, (ValueError, RuntimeError)):
-                raise
-            raise HaggleError(
-                f"vLLM cannot start: {error}",
-                where=str(weights),
-                hint="see the reason with `verbose: true`; lower `context`, `gpu_memory` or "
-                "`kv_cache_gib` where memory is short; a script of your own needs "
-                '`if __name__ == "__main__":`, because vLLM starts a process',
-            ) from error
-        self._tokenizer = self._llm.get_tokenizer()
-        self._special = special_tokens(self._tokenizer)
-        self._adapters = {name: _lora_request(place) for name, place in adapters.items()}
+            self._loop.submit(self._start(weights)).result()
+            self._tokenizer = self._llm.get_tokenizer()
+            self._special = special_tokens(self._tokenizer)
+            self._adapters = {name: _lora_request(place) for name, place in adapters.items()}
+        except BaseException:
+            self.close()
+            raise
         self._adapter = next(iter(self._adapters.values()), None)
 
     def with_adapter(self, name: str) -> VllmEngine:
@@ -87,7 +77,7 @@ class VllmEngine:
         Raises HaggleError when a prompt does not fit the context, or vLLM has stopped.
         """
         prompts = [self._prompt(request) for request in requests]
-        answers = [self._submit(work) for work in map(self._answer, requests, prompts)]
+        answers = [self._loop.submit(work) for work in map(self._answer, requests, prompts)]
         try:
             return [_result(answer) for answer in answers]
         finally:
@@ -97,7 +87,7 @@ class VllmEngine:
     def stream(self, request: GenerationRequest) -> Iterator[str | Generation]:
         """Yield the answer as it is made, then the Generation. Closing the iterator stops it."""
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        answer = self._submit(self._answer(request, self._prompt(request), pieces.put))
+        answer = self._loop.submit(self._answer(request, self._prompt(request), pieces.put))
         answer.add_done_callback(lambda _: pieces.put(None))
         try:
             while (piece := pieces.get()) is not None:
@@ -107,21 +97,28 @@ class VllmEngine:
             answer.cancel()
 
     def close(self) -> None:
-        """Stop vLLM, with all that is under way, and free the model."""
-        if not self._loop.is_closed():
-            self._submit(_stop(self._llm)).result()
-            self._end_loop()
+        """Stop vLLM, with all that is under way, and free the model.
 
-    def _submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        if self._loop.is_closed():
-            work.close()
-            raise HaggleError("the engine was closed", where=self.name)
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        Who waits for an answer is told that there will be none.
+        """
+        self._loop.close(self._shutdown)
 
-    def _end_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+    def _shutdown(self) -> None:
+        if self._llm is not None:
+            self._llm.shutdown()
+
+    async def _start(self, weights: Path) -> None:
+        """Start vLLM in the event loop that it will answer in."""
+        try:
+            self._llm = _async_llm(self.config, weights)
+        except (ValueError, RuntimeError) as error:
+            raise HaggleError(
+                f"vLLM cannot start: {error}",
+                where=str(weights),
+                hint="see the reason with `verbose: true`; lower `context`, `gpu_memory` or "
+                "`kv_cache_gib` where memory is short; a script of your own needs "
+                '`if __name__ == "__main__":`, because vLLM starts a process',
+            ) from error
 
     async def _answer(
         self,
@@ -204,8 +201,8 @@ class VllmEngine:
         )
 
 
-async def _start(config: EngineConfig, weights: Path, adapters: int) -> Any:
-    """vLLM, started in the event loop that it will answer in."""
+def _async_llm(config: EngineConfig, weights: Path) -> Any:
+    """vLLM, started with all that the config says."""
     # vLLM's process has the signals of the thread that starts it: Ctrl-C is for this process alone,
     # which stops the other when it has ended what it does. The tracker would unblock it once more.
     resource_tracker.ensure_running()
@@ -213,7 +210,7 @@ async def _start(config: EngineConfig, weights: Path, adapters: int) -> Any:
     from vllm import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    options = config.vllm
+    options, adapters = config.vllm, len(config.adapters)
     lora = {"max_lora_rank": options.max_lora_rank, "max_loras": adapters}
     return AsyncLLM.from_engine_args(
         AsyncEngineArgs(
@@ -231,15 +228,6 @@ async def _start(config: EngineConfig, weights: Path, adapters: int) -> Any:
             **(lora if adapters else {}),
         )
     )
-
-
-async def _stop(llm: Any) -> None:
-    """Stop vLLM; who waits for an answer is told that there will be none."""
-    under_way = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in under_way:
-        task.cancel()
-    await asyncio.gather(*under_way, return_exceptions=True)
-    llm.shutdown()
 
 
 def _result(answer: Future[Generation]) -> Generation:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -14,6 +18,7 @@ from haggle.core.config import ROOT
 from haggle.core.storage import write_json
 
 KEY = "sesame"
+METHOD = "astp-stepwise"
 TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
 
 
@@ -56,6 +61,35 @@ def replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.
         serve.shutdown()
     finally:
         ray.shutdown()
+
+
+@pytest.fixture
+def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module `deploy/ray_serve.py` itself, with nothing in Ray's place."""
+    name = "deploy.ray_serve"
+    serve = SimpleNamespace(
+        ingress=lambda build: lambda shop: shop,
+        deployment=lambda **options: lambda shop: SimpleNamespace(bind=lambda: None),
+    )
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(serve=serve))
+    monkeypatch.syspath_prepend(str(ROOT))
+    sys.modules.pop(name, None)
+    yield importlib.import_module(name)
+    del sys.modules[name]  # another test may want it with Ray
+
+
+def test_a_replica_runs_as_many_turns_at_once_as_its_serve_config_says(
+    deployed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "talk.json"
+    write_json(config, {"engine": "scripted", "parallel": 3, "method": METHOD, "ask_below": 0.5})
+    for name, value in {"ENGINE": str(config), "DATABASE": "", "KEY": KEY}.items():
+        monkeypatch.setenv(f"HAGGLE_{name}", value)
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(deployed, "make_app", lambda *parts, **options: told.update(options))
+    deployed.build()
+    told["store"].close()
+    assert (told["limits"].at_once, told["method"], told["ask_below"]) == (3, METHOD, 0.5)
 
 
 def answered_by_one(client: httpx.Client) -> float:
