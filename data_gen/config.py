@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from data_gen.teachers.config import PlayerConfig, TeacherConfig
-from haggle.characters import MERCHANT, check_options
+from haggle.characters import MERCHANT
 from haggle.core.config import Record, load_config, parse
-from haggle.core.errors import HaggleError
+from haggle.core.errors import HaggleError, nearest
+from haggle.sop.domain import SOP
 from haggle.sop.task import load_task
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from serving.engines import EngineConfig, read_engine_config
@@ -131,10 +132,10 @@ def check(config: DataConfig) -> None:
         load_task(config.character)
     if not config.procedural:
         get_method(config.method)
-    elif "method" in config.model_fields_set:
-        rows = "plans" if config.plans else "labelled"
-        asked = rows if config.character == MERCHANT else config.character
-        check_options(asked, method=config.method)
+    elif "method" in config.model_fields_set and config.method not in SOP.methods:
+        hint = f"leave method out; {nearest(config.method, SOP.methods)}"
+        told = f"a character with a procedure has no method {config.method!r}"
+        raise HaggleError(told, where="method", hint=hint)
     if config.sop is not None and config.character == MERCHANT:
         hint = "set character: all, or the name of a task"
         raise HaggleError("is for characters with a procedure", where="sop", hint=hint)

@@ -19,6 +19,7 @@ from typing import Any
 import httpx2 as httpx
 
 from haggle.core.errors import HaggleError
+from haggle.rates import percentiles
 
 Tell = Callable[[str], None]
 TRIES = 200  # of one turn that the servers have no room for
@@ -166,10 +167,8 @@ class _Customers:
 
 
 def _figures(found: Load, wall: float, servers: int, sessions: int) -> dict[str, Any]:
-    from numpy import percentile
-
     seconds = found.seconds or [0.0]
-    p50, p95, p99 = (round(float(value), 3) for value in percentile(seconds, (50, 95, 99)))
+    shares = percentiles(seconds, (50, 95, 99))
     return {
         "load": {
             "servers": servers,
@@ -177,9 +176,7 @@ def _figures(found: Load, wall: float, servers: int, sessions: int) -> dict[str,
             "turns": len(found.seconds),
             "seconds": round(wall, 1),
             "turns_per_s": round(len(found.seconds) / wall, 1),
-            "p50_s": p50,
-            "p95_s": p95,
-            "p99_s": p99,
+            **{f"{name}_s": round(value or 0.0, 3) for name, value in shares.items()},
             "longest_s": round(max(seconds), 3),
         },
         "refused": {f"HTTP {code}": found.refused[code] for code in FULL},

@@ -330,7 +330,7 @@ def _bare_talk(engine: Engine, talk: Sequence[Timed]) -> list[Generation]:
 
 def summary(timed: Sequence[Timed]) -> dict[str, Any]:
     """Percentiles of the seconds, and medians of the rest."""
-    seconds = sorted(t.seconds for t in timed)
+    seconds = [t.seconds for t in timed]
     if not seconds:
         raise HaggleError("no turn was timed", hint="ask for more turns")
     medians = {
@@ -338,10 +338,7 @@ def summary(timed: Sequence[Timed]) -> dict[str, Any]:
         for name in ("first_word", "prompt_tokens", "read_tokens", "made_tokens")
     }
     return (
-        {
-            f"p{share}_s": seconds[min(len(seconds) - 1, round(share / 100 * (len(seconds) - 1)))]
-            for share in (50, 95, 99)
-        }
-        | {"longest_s": seconds[-1]}
+        {f"{name}_s": value for name, value in percentiles(seconds, (50, 95, 99)).items()}
+        | {"longest_s": max(seconds)}
         | medians
     )

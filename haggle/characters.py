@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from haggle.core import domain
 from haggle.core.domain import Domain
+from haggle.core.errors import HaggleError, nearest
 from haggle.sop.domain import SOP
 from haggle.trade.merchant import TRADE
 
@@ -18,6 +18,16 @@ def domain_of(character: str) -> Domain[Any, Any, Any, Any]:
 
 
 def check_options(character: str, dashes: str = "", **given: object) -> None:
-    """Raise HaggleError for a method or an option that means nothing to a character."""
+    """Raise HaggleError for a `method` or another option that a character's domain does not have.
+
+    What is None was not given. `dashes` stand before an option's name.
+    """
     who = "a merchant" if character == MERCHANT else repr(character)
-    domain.check_options(domain_of(character), who, given, dashes)
+    domain = domain_of(character)
+    for name, value in given.items():
+        method = name == "method"
+        wanted, known = (str(value), domain.methods) if method else (name, domain.options)
+        if value is not None and wanted not in known:
+            told = f"method {wanted!r}" if method else name
+            hint = f"leave {dashes}{name} out; {nearest(wanted, known)}"
+            raise HaggleError(f"{who} has no {told}", where=f"{dashes}{name}", hint=hint)

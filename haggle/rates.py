@@ -98,19 +98,22 @@ def _phi(both: int, gained: int, lost: int, neither: int) -> float:
     return product / math.sqrt(margins)
 
 
-def percentiles(values: Sequence[float]) -> dict[str, float | None]:
-    """`p50` and `p95` by linear interpolation; None without values."""
-    if not values:
-        return {"p50": None, "p95": None}
+def percentiles(
+    values: Sequence[float], shares: Sequence[int] = (50, 95)
+) -> dict[str, float | None]:
+    """`p50`, `p95`: the values below which such shares (in per cent) lie, by linear interpolation;
+    None without values."""
     ordered = sorted(values)
 
-    def at(q: float) -> float:
-        position = q * (len(ordered) - 1)
+    def at(share: int) -> float | None:
+        if not ordered:
+            return None
+        position = share / 100 * (len(ordered) - 1)
         low = int(position)
         high = min(low + 1, len(ordered) - 1)
         return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
-    return {"p50": at(0.5), "p95": at(0.95)}
+    return {f"p{share}": at(share) for share in shares}
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:

@@ -6,9 +6,9 @@ has no model in it. `haggle.core.agent` runs a turn through it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar, get_args
+from typing import Generic, Literal, Protocol, Self, TypeVar, get_args
 
 from haggle.core.codec import ActionSpec
 from haggle.core.engine import Message
@@ -176,19 +176,3 @@ class Domain(Protocol[E, A, O, T]):
                turn: Turn) -> T:  # fmt: skip
         """Carry the outcome over into the episode, and complete the record of the turn."""
         ...
-
-
-def check_options(
-    domain: Domain[Any, Any, Any, Any], who: str, given: Mapping[str, object], dashes: str = ""
-) -> None:
-    """Raise HaggleError for a `method` or another option that a character's domain does not have.
-
-    What is None was not given. `who` names the character; `dashes` stand before an option's name.
-    """
-    for name, value in given.items():
-        method = name == "method"
-        wanted, known = (str(value), domain.methods) if method else (name, domain.options)
-        if value is not None and wanted not in known:
-            told = f"method {wanted!r}" if method else name
-            hint = f"leave {dashes}{name} out; {nearest(wanted, known)}"
-            raise HaggleError(f"{who} has no {told}", where=f"{dashes}{name}", hint=hint)

@@ -27,7 +27,8 @@ def live_routes(server: Server, gate: Gate) -> APIRouter:
 
     @routes.websocket("/sessions/{number}/live")
     async def live(number: str, socket: WebSocket) -> None:
-        """Takes {"text", "explain"}, sends {"event", "data"}."""
+        """Takes {"text", "explain"}, sends {"event", "data"}. Lines here have no key: after a break
+        look at the turns before you say a line again."""
         await socket.accept(subprotocol=gate.subprotocol(socket))
         try:
             await run_in_threadpool(gate.check, socket)

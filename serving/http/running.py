@@ -38,11 +38,12 @@ from serving.store.episodes import Held
 
 Left = Callable[[], bool]  # whether the caller has left
 Work = Callable[[Left], Iterator[Any]]  # what a turn does, as events
-BEAT_S = 15.0  # how often a caller who waits is told that the server is there
+BEAT_S = 15.0  # of silence, after which a caller is told that the server is there
 
 
 class Waiting(Record):
-    """A place in the queue; 0 when the turn has come."""
+    """A place in the queue; 0 when the turn runs. A caller is told it again after each 15 s of
+    silence, as a sign of life."""
 
     position: int
 
@@ -106,11 +107,10 @@ class TurnUnderWay:
         self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def events(self) -> AsyncIterator[Any]:
-        """What happens: a Decision, Words, an Answer; at first where the turn has to wait, and now
-        and then while there is nothing else, its place. Raises Refused where the turn breaks off.
-        """
-        if self._ticket.began is None:
-            yield Waiting(position=self._ticket.position)
+        """A Decision, Words, an Answer; a Waiting first where the turn must wait, and after each
+        15 s of silence. Raises Refused where the turn breaks off."""
+        if place := self._ticket.position:
+            yield Waiting(position=place)
         while True:
             try:
                 event = await asyncio.wait_for(self._events.get(), BEAT_S)
@@ -201,8 +201,7 @@ def settled(
     def tell(episode: Any, turn: Turn) -> Answer:
         return answer_of(held.before, episode, turn, time.monotonic() - started)
 
-    episode, turn = server.episodes.settle(held, turn, key, tell)
-    answer = tell(episode, turn)
+    episode, turn, answer = server.episodes.settle(held, turn, key, tell)
     count(server, episode, turn, answer)
     return answer.model_copy(update={"explain": explanation(asked, turn)}) if asked else answer
 
@@ -224,10 +223,13 @@ def answered(server: Server, number: str, line: Line, key: str) -> Answer | None
     return Answer.model_validate(answer)
 
 
-def check_line(server: Server, number: str, line: Line, key: str | None = None) -> None:
-    """Whether a line may be said now, or said again. Raises Refused."""
-    if not key or answered(server, number, line, key) is None:
+def known_answer(server: Server, number: str, line: Line, key: str | None) -> Answer | None:
+    """What a line with this key was answered with before; None where it may be said now. Raises
+    Refused where it may not."""
+    known = answered(server, number, line, key) if key else None
+    if known is None:
         server.sessions.begin(number)
+    return known
 
 
 def decision(answer: Answer) -> Decision:

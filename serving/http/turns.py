@@ -18,8 +18,8 @@ from serving.http.running import (
     TurnUnderWay,
     Waiting,
     Words,
-    check_line,
     confirmed,
+    known_answer,
     said,
 )
 from serving.http.server import Server
@@ -49,9 +49,13 @@ def turn_routes(server: Server) -> APIRouter:
     async def say(number: str, line: Line, request: Request, key: Key = None) -> Any:
         """Say a line. With `stream` server-sent events come: `waiting` with the place in the queue
         where it has to wait, `state` as soon as it is decided what the line comes to, `text`
-        pieces, then `done` with the whole answer, or `error`. A line with the Idempotency-Key of
-        one before it is not said again; it gets that one's answer."""
-        await run_in_threadpool(check_line, server, number, line, key)  # told as a status
+        pieces, then `done` with the whole answer, or `error`. After each 15 s of silence `waiting`
+        comes again as a sign of life, with 0 while the turn runs. A line with the Idempotency-Key
+        of one before it is not said again; it gets that one's answer."""
+        # Before a stream begins: what is refused is told as a status.
+        known = await run_in_threadpool(known_answer, server, number, line, key)
+        if known is not None and not line.stream:
+            return known
         turn = begin(server, number, line, key)
         if line.stream:
             return EventStream(turn, sse(turn))

@@ -21,40 +21,6 @@ from haggle.weights.models import haggle_home
 
 MEMORY = "memory"
 WAIT_S = 5.0  # how long a transaction waits for another program's
-BUSY = ("is locked", "lock timeout")
-# What a database says, what that means, and what to do.
-PROBLEMS = (
-    (
-        ("disk is full", "No space left", "could not extend file"),
-        "the disk is full: nothing was stored, and the session is as it was",
-        "free space, then say the line again",
-    ),
-    (
-        BUSY,
-        "another program holds the database",
-        "close what else has it open for writing, then try again",
-    ),
-    (
-        ("readonly database", "read-only transaction"),
-        "the database cannot be written to",
-        "make its file and folder writable, or choose another --database",
-    ),
-    (
-        ("not a database", "malformed"),
-        "is no database, or a damaged one",
-        "put a copy from before in its place, or choose another --database",
-    ),
-    (
-        ("unable to open", "disk I/O error"),
-        "the database's file cannot be opened or read",
-        "check path, rights and disk, or choose another --database",
-    ),
-    (
-        ("connection", "authentication", "does not exist"),
-        "the database server cannot be reached, or does not let Haggle in",
-        "check that it runs, and address, user and password of --database",
-    ),
-)
 
 
 class StoreError(HaggleError):
@@ -63,6 +29,47 @@ class StoreError(HaggleError):
 
 class StoreBusy(StoreError):
     """Others use the database just now; a moment later it may do what was asked."""
+
+
+# What a database says, what is raised then, what that means, and what to do.
+PROBLEMS = (
+    (
+        ("disk is full", "No space left", "could not extend file"),
+        StoreError,
+        "the disk is full: nothing was stored, and the session is as it was",
+        "free space, then say the line again",
+    ),
+    (
+        ("is locked", "lock timeout"),
+        StoreBusy,
+        "another program holds the database",
+        "close what else has it open for writing, then try again",
+    ),
+    (
+        ("readonly database", "read-only transaction"),
+        StoreError,
+        "the database cannot be written to",
+        "make its file and folder writable, or choose another --database",
+    ),
+    (
+        ("not a database", "malformed"),
+        StoreError,
+        "is no database, or a damaged one",
+        "put a copy from before in its place, or choose another --database",
+    ),
+    (
+        ("unable to open", "disk I/O error"),
+        StoreError,
+        "the database's file cannot be opened or read",
+        "check path, rights and disk, or choose another --database",
+    ),
+    (
+        ("connection", "authentication", "does not exist"),
+        StoreError,
+        "the database server cannot be reached, or does not let Haggle in",
+        "check that it runs, and address, user and password of --database",
+    ),
+)
 
 
 def database_url(database: str) -> URL:
@@ -162,9 +169,8 @@ def told(place: str) -> Iterator[None]:
         ) from error
     except DBAPIError as error:
         said = str(error.orig)
-        for words, message, hint in PROBLEMS:
+        for words, kind, message, hint in PROBLEMS:
             if any(word in said for word in words):
-                kind = StoreBusy if words is BUSY else StoreError
                 raise kind(message, where=place, hint=hint) from error
         first = (said.splitlines() or [type(error).__name__])[0]
         raise StoreError(f"the database failed: {first}", where=place) from error

@@ -130,21 +130,21 @@ class Episodes:
 
     def settle(
         self, held: Held, turn: Turn, key: str | None = None, tell: Tell | None = None
-    ) -> tuple[Any, Any]:
-        """Store the turn that was made in a held episode; the episode after it, and the turn.
+    ) -> tuple[Any, Any, Any]:
+        """Store the turn that was made in a held episode; the episode after it, the turn, and its
+        answer.
 
-        `tell` makes an answer of these two. It is stored where the turn may be asked for again: by
-        a key of the caller's, or by the review of its sale.
+        `tell` makes the answer of the other two; None without it. It is stored where the turn may
+        be asked for again: by a key of the caller's, or by the review of its sale.
 
-        Both are others than given where the turn made a sale that cannot be: then the merchant says
-        so. Raises Conflict where another turn came first, or had this key.
+        Episode and turn are others than given where the turn made a sale that cannot be: then the
+        merchant says so. Raises Conflict where another turn came first, or had this key.
         """
         order = _order(held.before, held.episode)
         reason = sale_problem(held.before, held.episode.sales[-1]) if order else ""
         if not reason:
             try:
-                self._commit(held, turn, order, key, tell)
-                return held.episode, turn
+                return held.episode, turn, self._commit(held, turn, order, key, tell)
             except NotSold as error:
                 reason = error.reason
         again = self.begin(held.row.id)
@@ -152,15 +152,17 @@ class Episodes:
             raise Conflict("another turn of this session came first", where=held.row.id)
         record: Any = turn
         told = refused(again.episode, record, reason)
-        self._commit(again, told, None, key, tell)
-        return again.episode, told
+        return again.episode, told, self._commit(again, told, None, key, tell)
 
     def _commit(
         self, held: Held, turn: Turn, order: Order | None, key: str | None, tell: Tell | None
-    ) -> None:
+    ) -> Record | None:
+        """Store a turn; its answer."""
         document = KINDS[held.row.kind].to_record(held.episode, held.setting)
-        kept = tell(held.episode, turn).model_dump(mode="json") if tell and (key or order) else None
+        answer = tell(held.episode, turn) if tell else None
+        kept = answer.model_dump(mode="json") if answer and (key or order) else None
         self.store.commit(held.row, document, turn.model_dump(mode="json"), order, key, kept)
+        return answer
 
     def _read_setting(self, kind: str, definition_id: int) -> Any:
         if kind not in KINDS:

@@ -179,6 +179,9 @@ def test_percentiles_and_spread_are_those_of_numpy():
     assert percentiles(values) == pytest.approx(
         {"p50": np.percentile(values, 50), "p95": np.percentile(values, 95)}
     )
+    assert percentiles(values, (10, 99)) == pytest.approx(
+        {"p10": np.percentile(values, 10), "p99": np.percentile(values, 99)}
+    )
     assert spread(values) == pytest.approx({"mean": np.mean(values), "sd": np.std(values, ddof=1)})
     assert spread([2.0]) == {"mean": 2.0, "sd": 0.0}
 

@@ -27,7 +27,7 @@ from serving.ui import mount
 from serving.ui.screenshots import OFFER, REVIEW, THEFT, browser, opened, say, served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -268,6 +268,27 @@ def test_a_restarted_server_goes_on_amid_a_trade(page: Page, tmp_path: Path) -> 
         page.wait_for_selector("#receipts .receipt", timeout=60_000)
         assert lines(page).count("Yes.") == 1 and "Done. Safe roads." in lines(page)
         page.wait_for_selector("#note", state="hidden")
+
+
+def test_a_lost_line_is_sent_again_with_its_key(page: Page, playground: Any) -> None:
+    opened(page, playground([OFFER, OFFER, OFFERED]))
+    keys: list[str] = []
+
+    def lose(route: Route) -> None:
+        keys.append(route.request.headers.get("idempotency-key", ""))
+        if len(keys) == 1:
+            route.fetch()  # the turn is made, its answer is lost
+        elif len(keys) == 3:  # the line is lost, and another turn is made
+            page.request.post(route.request.url, data={"text": ORDER})
+        route.abort() if len(keys) in {1, 3} else route.continue_()
+
+    page.route("**/turns", lose)
+    say(page, ORDER)
+    assert lines(page).count(ORDER) == 1 and "410 gold" in lines(page)[-1]
+    assert now(page) == "OFFER_SELL" and "is not kept" in page.inner_text("#explain")
+    say(page, "Deal.")
+    assert now(page) == "FINAL_CHECK" and "is not kept" not in page.inner_text("#explain")
+    assert "" != keys[0] == keys[1] != keys[2] == keys[3] != ""
 
 
 def test_a_shop_is_edited_exported_and_imported(

@@ -276,8 +276,9 @@ export interface paths {
          * Say
          * @description Say a line. With `stream` server-sent events come: `waiting` with the place in the queue
          *     where it has to wait, `state` as soon as it is decided what the line comes to, `text`
-         *     pieces, then `done` with the whole answer, or `error`. A line with the Idempotency-Key of
-         *     one before it is not said again; it gets that one's answer.
+         *     pieces, then `done` with the whole answer, or `error`. After each 15 s of silence `waiting`
+         *     comes again as a sign of life, with 0 while the turn runs. A line with the Idempotency-Key
+         *     of one before it is not said again; it gets that one's answer.
          */
         post: operations["say_v1_sessions__number__turns_post"];
         delete?: never;

@@ -30,8 +30,8 @@ async function problemOf(response) {
   return new Problem(response.status, { ...body, ...(body.error ?? {}) }, wait);
 }
 
-async function call(method, path, body, type = "application/json") {
-  const headers = {};
+async function call(method, path, body, type = "application/json", more = {}) {
+  const headers = { ...more };
   const key = sessionStorage.getItem(KEY);
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body !== undefined) headers["Content-Type"] = type;
@@ -72,12 +72,13 @@ export const api = {
   turns: (id) => json("GET", `${at(id)}/turns`),
   close: (id) => call("DELETE", at(id)),
   confirm: (id, review) => json("POST", `${at(id)}/confirm`, { review }),
-  say: (id, text) => stream(`${at(id)}/turns`, { text, stream: true, explain: true }),
+  // The same key for each try: a turn that the server has stored is not made again.
+  say: (id, text, key) => stream(`${at(id)}/turns`, { text, stream: true, explain: true }, { "Idempotency-Key": key }),
 };
 
 // Server-sent events of a turn: {event, data}. Throws Unreachable where they end too early.
-async function* stream(path, body) {
-  const response = await call("POST", path, body);
+async function* stream(path, body, headers) {
+  const response = await call("POST", path, body, "application/json", headers);
   for await (const { event, data } of events(response.body)) {
     if (event === "error") throw new Problem(data.status ?? 503, data, data.retry_after);
     yield { event, data };

@@ -14,7 +14,7 @@ const KEPT = "haggle.visit";
 const PLAYER = "haggle.player";
 const COINS = 1000; // of a new player
 const SALE = "COMMIT_SALE";
-const page = { visit: null, shop: null, characters: [], turns: 0, been: new Set(), busy: false };
+const page = { visit: null, shop: null, characters: [], been: new Set(), busy: false };
 
 const kind = () => page.characters.find(({ name }) => name === page.visit?.character)?.kind ?? "trade";
 
@@ -107,11 +107,13 @@ async function shopOf(visit) {
 
 // --- opening, resuming
 
+const drawn = () => [...crypto.getRandomValues(new Uint32Array(3))].map((part) => part.toString(36)).join("");
+
 // Who plays in this browser. The server keeps the purse.
 function player() {
   let name = localStorage.getItem(PLAYER);
   if (!name) {
-    name = `guest-${[...crypto.getRandomValues(new Uint32Array(3))].map((part) => part.toString(36)).join("")}`;
+    name = `guest-${drawn()}`;
     localStorage.setItem(PLAYER, name);
   }
   return name;
@@ -126,7 +128,6 @@ const filled = async (coins) => show((await guarded(() => withPurse(page.visit, 
 
 async function begin(opening) {
   page.been = new Set();
-  page.turns = 0;
   let visit = await patient(() => api.open({ ...opening, player: player() }));
   if (visit.shop && visit.purse === null) visit = await withPurse(visit, COINS);
   localStorage.setItem(KEPT, visit.session);
@@ -143,7 +144,6 @@ async function enter(visit, turns) {
   if (visit.greeting) talk.merchantLine(visit.greeting);
   const sales = [...visit.sales];
   for (const turn of turns) replay(turn, sales);
-  page.turns = turns.length;
   showExplain(turns.length ? { answer: turns.at(-1), explain: turns.at(-1).explain } : null);
   show(visit);
 }
@@ -207,7 +207,8 @@ async function say(text) {
   talk.playerLine(text);
   const line = talk.streamedLine();
   talk.mood("thinking");
-  const answer = await guarded(() => patient((attempt) => turn(text, line, attempt)));
+  const key = drawn();
+  const answer = await guarded(() => patient((attempt) => turn(text, key, line, attempt)));
   talk.mood("");
   if (answer) await settled(answer, line);
   else {
@@ -218,14 +219,10 @@ async function say(text) {
   $("line").focus();
 }
 
-// One try at a turn. After a broken one the server may have stored it: then that is the answer.
-async function turn(text, line, attempt) {
-  if (attempt) {
-    line.restart();
-    const stored = await api.turns(page.visit.session);
-    if (stored.length > page.turns) return stored.at(-1);
-  }
-  for await (const { event, data } of api.say(page.visit.session, text)) {
+// One try at a turn. Where the server has stored it already, its answer comes again, without `explain`.
+async function turn(text, key, line, attempt) {
+  if (attempt) line.restart();
+  for await (const { event, data } of api.say(page.visit.session, text, key)) {
     if (event === "text") {
       talk.mood("speaking");
       line.add(data.text);
@@ -246,7 +243,6 @@ function applied({ state, cart, price }) {
 async function settled(answer, line) {
   line.done(answer.say, heldBack(answer));
   if (answer.sale) talk.saleLine(answer.sale, page.visit.currency);
-  page.turns += 1;
   for (const state of [answer.last, answer.state]) page.been.add(state);
   showExplain({ answer, explain: answer.explain });
   const visit = await guarded(() => patient(() => api.visit(page.visit.session)));

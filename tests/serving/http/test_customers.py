@@ -65,7 +65,6 @@ def test_two_sessions_in_turns_read_only_what_is_new_where_each_has_a_slot(
     finally:
         engine.close()
     for _, second, third in decided:
-        print(f"{slots} slots: {third.read_tokens} of {third.prompt_tokens} tokens read")
         new = third.prompt_tokens - second.prompt_tokens
         assert new > 30 and second.prompt_tokens > 500
         # One slot has the shop left, and reads the talk so far again.

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from serving.http import running
 from serving.http.errors import Refused
 from serving.http.process import DrainingServer
 from serving.http.queue import TurnQueue
+from serving.http.running import TurnUnderWay
 
 TALK = '{"last":"","state":"CASUAL","say":"Fine weather."}'
 
@@ -106,6 +108,41 @@ def test_who_waits_is_told_the_place_in_the_queue(serve, monkeypatch):
         assert events[-1][0] == "done" and [answer.status_code for answer in found] == [200, 200]
         places = [data["position"] for kind, data in events if kind == "waiting"]
         assert places == sorted(places, reverse=True)  # it only comes nearer
+
+
+def test_a_line_that_was_answered_is_answered_again_behind_a_full_queue(serve):
+    engine = Gated([TALK] * 3)
+    engine.go.set()
+    with serve(engine, limits={"at_once": 1, "queue": 0}) as client:
+        first, second = client.open(), client.open()
+        url, body, once = f"/sessions/{first}/turns", {"text": "well?"}, {"Idempotency-Key": "k1"}
+        before = client.post(url, json=body, headers=once)
+        engine.go.clear()
+        found: list[Any] = []
+        thread = asked(client, second, "well?", found)
+        until(lambda: client.server.queue.running == 1)
+        assert client.say(first).status_code == 429
+        again = client.post(url, json=body, headers=once)
+        assert again.status_code == 200 and again.json() == before.json()
+        engine.go.set()
+        thread.join(30)
+        assert [answer.status_code for answer in found] == [200]
+
+
+def test_who_waits_when_the_server_stops_is_told_no_place():
+    async def scene() -> list[Any]:
+        queue = TurnQueue(1, 5)
+        queue.join("a")
+        server: Any = SimpleNamespace(under_way=set())
+        turn = TurnUnderWay(server, queue.join("b"), lambda _: iter(()))
+        queue.drain()
+        events = []
+        with pytest.raises(Refused):
+            async for event in turn.events():
+                events.append(event)
+        return events
+
+    assert asyncio.run(scene()) == []
 
 
 @pytest.mark.parametrize("stream", [False, True])

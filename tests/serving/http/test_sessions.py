@@ -291,19 +291,20 @@ def test_only_the_review_on_the_table_can_be_confirmed(serve):
 def test_two_calls_at_once_sell_once(serve):
     with serve((OFFER, REVIEW)) as client:
         session, review = reviewed(client)
-        codes: list[int] = []
+        answers: list[Any] = []
         calls = [
-            threading.Thread(
-                target=lambda: codes.append(client.confirm(session, review).status_code)
-            )
+            threading.Thread(target=lambda: answers.append(client.confirm(session, review)))
             for _ in range(8)
         ]
         for call in calls:
             call.start()
         for call in calls:
             call.join()
-        assert 200 in codes and set(codes) <= {200, 409}
-        assert len(client.get(f"/sessions/{session}").json()["sales"]) == 1
+        codes = {answer.status_code for answer in answers}
+        assert len(answers) == 8 and 200 in codes and codes <= {200, 409}
+        [sale] = client.get(f"/sessions/{session}").json()["sales"]
+        told = [answer.json()["sale"] for answer in answers if answer.status_code == 200]
+        assert told == [sale] * len(told)
 
 
 def test_a_withheld_sale_tells_the_game_why(serve):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from haggle.core.errors import HaggleError
@@ -100,7 +102,7 @@ def test_the_last_piece_is_sold_once_and_the_other_is_told(store, episodes, shop
     first, second = one.answer("yes", "COMMIT_SALE"), two.answer("yes", "COMMIT_SALE")
     assert first[1].state == second[1].state == "COMMIT_SALE"  # neither knows of the other yet
     episodes.settle(*first)
-    session, turn = episodes.settle(*second)
+    session, turn, _ = episodes.settle(*second)
     assert turn.withheld == "stock" and "Local Map is sold out" in turn.says
     assert turn.player == "yes" and turn.raw == second[1].raw
     assert session.cart == {} and not session.sales and session.review is None
@@ -138,8 +140,14 @@ def test_a_review_closes_one_sale(store, shop, episodes):
 def test_a_key_makes_one_turn(store, episodes, shop):
     customer = Customer(episodes, shop)
     held, turn = customer.answer("hm", "CASUAL")
-    episodes.settle(held, turn, "k1", lambda _, turn: turn)
-    assert store.answer(customer.number, key="k1") == ("hm", turn.model_dump(mode="json"))
+    clock = count(1)
+
+    def tell(_, turn):
+        return turn.model_copy(update={"latency_s": float(next(clock))})
+
+    _, _, answer = episodes.settle(held, turn, "k1", tell)
+    assert answer == tell(None, turn).model_copy(update={"latency_s": 1.0})
+    assert store.answer(customer.number, key="k1") == ("hm", answer.model_dump(mode="json"))
     held, turn = customer.answer("hm", "CASUAL")
     with pytest.raises(Conflict, match="this key"):
         episodes.settle(held, turn, "k1", lambda _, turn: turn)

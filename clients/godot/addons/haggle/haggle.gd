@@ -49,7 +49,8 @@ func resume(id: String) -> Dictionary:
 func say(text: String, explain := false) -> Dictionary:
 	var line := {"text": text, "stream": true, "explain": explain}
 	# The same for each try: a turn that the server has stored is not made again.
-	var once := "%d-%d" % [randi(), randi()]
+	# Not randi(): that repeats where a game calls seed().
+	var once := Crypto.new().generate_random_bytes(16).hex_encode()
 	return await _patiently("POST", _path("/turns"), line, once)
 
 
