@@ -19,7 +19,7 @@ from haggle.trade.knowledge import (
     wants,
 )
 from haggle.trade.session import Session
-from haggle.trade.telling import NEAR, Score, by_words, nearest, questions
+from haggle.trade.telling import NEAR, Score, by_words, nearest, questions, without_name
 from haggle.trade.world import Item
 
 _ASKING = r"(?:what|how|which|who|where|why|is|are|does|do|did|can|could|will|would|has|have|any)\b"
@@ -33,6 +33,19 @@ _PART = re.compile(rf"{SENTENCE_END.pattern}|,?\s+(?:and|but)\s+(?={_ASKING})", 
 _ASKS = re.compile(rf"(?:^|[,;:]\s*|\b(?:and|but|oh|so|no)\s+){_ASKING}", re.IGNORECASE)
 _WAS_ASKING = re.compile(r"\b(?:only|just) (?:asking|asked|wondering|wondered)\b", re.IGNORECASE)
 _FREE = re.compile(r"\bfor (?:free|nothing)\b|\bgratis\b|\bon the house\b", re.IGNORECASE)
+_STANDS_FOR = re.compile(r"\b(?:it|its|they|them|their)\b", re.IGNORECASE)
+_ECHO = re.compile(  # "Rings? You misheard me." asks nothing
+    rf"(?!(?:and |or )?{_ASKING})(?:[\w'’-]+ ){{0,3}}[\w'’-]+(?:, did you say)?\?", re.IGNORECASE
+)
+_SOMETHING = re.compile(
+    r"(?<!if )\b(?:some|any|other ?)thing\b(?! (?:i|we|wrong|about|special|in|to know)\b)",
+    re.IGNORECASE,
+)
+_DOING = re.compile(  # "how does it ring?" speaks of no ring, "what can help?" of no can
+    r"\b(?:(?:do|does|did|can|could|will|would|should|must) (?:it|they) \w+"
+    r"|(?:it|they) (?:\w+s\b|can\b)|(?:what|how|who|which|that|i|you|we) can\b)",
+    re.IGNORECASE,
+)
 _OF_THOSE = re.compile(rf"\bwhich (?:of|ones?)\b|{_THE_ONE.pattern}")
 
 
@@ -119,6 +132,68 @@ def one_of_those(session: Session, line: str) -> list[Item]:
         return named
     found = best if len(best) == 1 else about_alone(view, line, session.linker.nearness)
     return found if len(found) == 1 else []
+
+
+def spoken_of(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line asks about, as it names them. What a question names beside a
+    word that stands for goods may be a part of the question: "that lamp? does oil come with it?"
+    is about the lamp."""
+    said = clean_utterance(line)
+    named = frozenset() if wants_something(session, line) else session.named(line)
+    if "?" not in said:
+        return named
+    found: frozenset[str] = frozenset()
+    parts = questions(line)
+    for part in [part for part in parts if not _ECHO.match(part)] or parts:
+        own = session.named(_without_deeds(part))
+        before: frozenset[str] = frozenset()
+        if _STANDS_FOR.search(part):
+            before = _named_last(session, said.partition(part)[0]) or found
+            before = before or (_alone_in_view(session) if own else before)
+        if own and before - own:
+            own = _nearer(session, own | before, part) or before
+        found |= own or before
+    return found or (named and session.named(_without_deeds(said)))
+
+
+def wants_something(session: Session, line: str) -> str:
+    """The sentences of a line that tell a need for `something` and name no goods; "" where there
+    are none. Goods that it speaks of beside them are not those it asks for."""
+    parts = (part for part in SENTENCE_END.split(clean_utterance(line)) if _SOMETHING.search(part))
+    needs = " ".join(part for part in parts if tells_a_need(part))
+    return "" if by_name(session, needs) else needs
+
+
+def by_name(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line calls, or may call, by a word of their names."""
+    mentions = session.read(_without_deeds(line)).mentions
+    found = (mention.candidates for mention in mentions if not mention.guessed)
+    return frozenset(thing.id for things in found for thing in things)
+
+
+def _without_deeds(line: str) -> str:
+    """A line without what goods do, which names none."""
+    return _DOING.sub("it", line)
+
+
+def _alone_in_view(session: Session) -> frozenset[str]:
+    view = session.world.known(session.in_view())
+    return frozenset(item.item_id for item in view) if len(view) == 1 else frozenset()
+
+
+def _nearer(session: Session, ids: frozenset[str], part: str) -> frozenset[str]:
+    """The one of some goods that a question is about by what is known of it, whatever its name;
+    none where no one is clearly nearer."""
+    items, near = [session.world.by_id[i] for i in sorted(ids)], session.linker.nearness
+    scores = {i.item_id: nearest(i, without_name(part, i), near)[0] for i in items}
+    first, second, *_ = sorted(scores, key=lambda i: -scores[i])
+    return frozenset((first,)) if scores[first] > scores[second] + APART else frozenset()
+
+
+def _named_last(session: Session, words: str) -> frozenset[str]:
+    """Ids of the goods that the last of some clauses names which names any."""
+    clauses = map(session.named, reversed(re.split(r"[.,;:!?]+", words)))
+    return next(filter(None, clauses), frozenset())
 
 
 def likeliest(items: Sequence[Item], line: str) -> list[Item]:

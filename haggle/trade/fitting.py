@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.among import (
     LATELY,
     about_alone,
+    by_name,
     choices,
     chooses,
     likeliest,
     nearest_of,
     one_of_those,
+    spoken_of,
+    wants_something,
 )
 from haggle.trade.knowledge import (
     asks_about_goods,
+    asks_the_difference,
     asks_what_it_costs,
     compares,
     refers,
@@ -33,7 +37,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import in_full, in_short
+from haggle.trade.telling import compared, in_full, in_short, questions
 from haggle.trade.wanted import (
     SENTENCE,
     called,
@@ -53,7 +57,9 @@ MOST_ALIKE = 5  # goods of one kind
 PLAIN = 0.38  # nearness from which a complaint tells a need without asking for anything
 NEAR = 0.2  # nearness in meaning under which nothing is said to fit
 APART = 0.08  # how much less near than the best other goods may be
-WORDS = 0.1  # what a score by words is worth in nearness, as far as MOST_WORDS
+MOST_REFUSED = 2  # goods in view that one remark turns down, or that are told of at once
+NEIGHBOURS = 3  # sentences before a need, and behind it, that may tell more of it
+WORDS = 0.05  # what a score by words is worth in nearness, as far as MOST_WORDS
 MOST_WORDS = 2.0
 
 _WHICH = re.compile(
@@ -69,6 +75,9 @@ _EXTREME = re.compile(  # "what is the cheapest thing you've got?"
     r"\b(?:(cheapest|least expensive)|dearest|priciest|most expensive)"
     r"(?: (?:thing|item|good|one|of))?(?: (?:that )?(?:you|here|in|there|all)\b|\?)",
     re.IGNORECASE,
+)
+_TURNING_DOWN = re.compile(
+    r"\b(?:too|other|another|else|instead|not|no|nay|never|dont|\w+n['’]t)\b", re.IGNORECASE
 )
 _OTHER = re.compile(
     r"\b(?:the other|another|any other|other)\b(?!.*\b(?:day|time|way|hand)\b)[^.!]*\?"
@@ -99,6 +108,8 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     world = session.world
     if cheapest := _of_price(world, line):
         return cheapest
+    if others := _others_wanted(session, line):
+        return others
     alike = of_kind(session, line)
     fresh = _ELSE.search(line.casefold()) and any(item in alike for item in shown)
     if alike and not fresh:
@@ -106,10 +117,21 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
         return alike[:MOST_ALIKE] if several else likeliest(alike, line)[:MOST]
     if not compares(line) and (one := one_of_those(session, line)):
         return one
-    ids = session.named(line) - ruled_out(world, line)
+    ids = spoken_of(session, line) - ruled_out(world, line)
     if any(item.item_id in ids for item in shown):
         return shown
     return [item for i in sorted(ids) if (item := world.by_id[i]).for_sale][:MOST]
+
+
+def _others_wanted(session: Session, line: str) -> list[Item]:
+    """The goods that fit a need for `something` which names nothing, whatever the line speaks of
+    beside it; none of those in view where it turns something down: "too dear. Anything for less
+    dust?" """
+    if not (needs := wants_something(session, line)) or not needed(session.world, needs):
+        return []
+    view = session.world.known(session.in_view())
+    refused = view if _TURNING_DOWN.search(line) and len(view) <= MOST_REFUSED else []
+    return suited(session, line, but=refused)
 
 
 def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[Item]:
@@ -117,12 +139,15 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     some, or where that is a question about goods in cart or view."""
     world, near = session.world, session.linker.nearness
     ids = {item.item_id for item in shown}
-    if session.named(line) - ruled_out(world, line) or session.named(line, sure=False) & ids:
+    asked = " ".join(questions(line)) if "?" in line else line
+    if spoken_of(session, line) - ruled_out(world, line) or by_name(session, asked) & ids:
         return shown
     if asks_what_it_costs(line) and (priced := _described_alone(session, line, shown)):
         return priced
     if chooses(session, line):
-        return suited(session, line, choices(session))[:1]
+        among = choices(session)
+        several = len(among) > MOST_REFUSED or not nearest_of(among, line, near)
+        return suited(session, line, among)[:1] if several else about_alone(among, line, near)
     view = world.known(session.in_view())
     others = not ids <= {item.item_id for item in view}
     if view and others and "?" in line and _PRONOUN.search(line.casefold()):
@@ -172,6 +197,8 @@ def of_kind(session: Session, line: str) -> list[Item]:
     asked = name_stems(" ".join(_WHICH.findall(said)))
     if found := [item for item in world.inventory if asked & name_stems(item.item_name)]:
         return found
+    if asks_the_difference(line) and (found := _compared(session, line)):
+        return found
     if _ELSE.search(said) and "?" in said:
         seen = {*session.in_view(), *session.shown, *session.named(line, sure=False)}
         seen |= session.cart.keys()
@@ -187,6 +214,23 @@ def of_kind(session: Session, line: str) -> list[Item]:
             if i not in view and (named or kinds) & name_stems(i.item_name)
         ]
     return []
+
+
+def _compared(session: Session, line: str) -> list[Item]:
+    """The goods that a line compares: those that it calls by a word of their names, or the only one
+    in view and those whose names have most in common with it."""
+    by_id = session.world.by_id
+    named = by_name(session, line)
+    if len(named) > 1:
+        return [by_id[i] for i in sorted(named) if by_id[i].for_sale]
+    view = [by_id[i] for i in named] or session.world.known(session.in_view())
+    if len(view) != 1:
+        return []
+    kind = name_stems(view[0].item_name)
+    common = {i.item_id: len(kind & name_stems(i.item_name)) for i in session.world.inventory}
+    others = [i for i in session.world.inventory if i not in view and common[i.item_id]]
+    most = max((common[item.item_id] for item in others), default=0)
+    return [*view, *(i for i in others if common[i.item_id] == most)] if others else []
 
 
 def further(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -228,26 +272,45 @@ def fits(world: World, line: str) -> list[Item]:
     return _best(world, scores, max(LEAST, BESIDE * max(scores.values(), default=0.0)))
 
 
-def suited(session: Session, line: str, among: Sequence[Item] = ()) -> list[Item]:
+def suited(
+    session: Session, line: str, among: Sequence[Item] = (), *, but: Sequence[Item] = ()
+) -> list[Item]:
     """The goods for sale, or those of some, that fit a need best: by what is meant, where the
-    linker can tell, else by words. None where the line says nothing that goods could fit."""
+    linker can tell, else by words. None where the line says nothing that goods could fit, and none
+    of those in `but`."""
     world = session.world
-    items = among or world.inventory
-    needs = " ".join(part for part in SENTENCE.split(line) if tells_a_need(part))
-    told = needs if needed(world, needs) else line
+    items = [item for item in among or world.inventory if item not in but]
+    parts = SENTENCE.split(line)
+    at = [n for n, part in enumerate(parts) if tells_a_need(part)]
+    needs = " ".join(parts[n] for n in at)
+    told = needs if needed(world, needs) else " ".join(questions(line)) if among else line
     scores = _by_words(world, told)
-    texts = [in_full(item) for item in items]
-    near = session.linker.nearness(told, texts) if needed(world, told) else []
-    if told != line:  # what stands before the need may tell more: "he paints. Have you something?"
-        near = list(map(max, near, session.linker.nearness(line, texts)))
+    lines = {told}
+    if at:  # what stands beside the need may tell more: "he paints. Have you something?"
+        lines.add(" ".join(parts[max(0, at[0] - NEIGHBOURS) : at[-1] + 1 + NEIGHBOURS]))
+    near = _near_in_meaning(session, lines, items) if needed(world, told) else []
     if not near:
-        return likeliest(among, told) if among else fits(world, told)
-    found = {
+        found = likeliest(among, told) if among else fits(world, told)
+        return [item for item in found if item not in but]
+    fit = {
         item.item_id: nearness + WORDS * min(scores[item.item_id], MOST_WORDS)
         for item, nearness in zip(items, near, strict=True)
         if item.item_id in scores
     }
-    return _best(world, found, max(NEAR, max(found.values(), default=0.0) - APART))
+    return _best(world, fit, max(NEAR, max(fit.values(), default=0.0) - APART))
+
+
+def _near_in_meaning(session: Session, lines: Iterable[str], items: Sequence[Item]) -> list[float]:
+    """How near each of some goods is to any of some lines: all that is known of it and the nearest
+    sentence of that, half and half. Empty where the linker cannot tell."""
+    near, currency = session.linker.nearness, session.world.currency
+    full = [in_full(item) for item in items]
+    best: list[float] = []
+    for line in lines:
+        single = [max(near(line, compared(item, currency)), default=0.0) for item in items]
+        found = [(a + b) / 2 for a, b in zip(near(line, full), single, strict=False)]
+        best = list(map(max, best, found)) if best else found
+    return best
 
 
 def complained_of(session: Session, line: str) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from haggle.trade.among import about_alone, one_of_those
+from haggle.trade.among import about_alone, one_of_those, spoken_of
 from haggle.trade.bidding import only_good
 from haggle.trade.fitting import of_kind
 from haggle.trade.knowledge import (
     asks_about_goods,
     asks_for_a_deal,
     asks_of_others,
+    asks_the_difference,
     asks_what_it_costs,
     compares,
     refers_back,
@@ -22,13 +23,23 @@ from haggle.trade.lines import lines
 from haggle.trade.procedure import State
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import NEAR, SURE, answers, ended, nearest, questions, told
+from haggle.trade.telling import (
+    NEAR,
+    ON_TOPIC,
+    SURE,
+    answers,
+    described,
+    ended,
+    nearest,
+    questions,
+    told,
+)
 from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.world import Item
 
 MOST = 2  # goods that are told of at once, and questions that are answered
 SHORT = 160  # characters of two answers to one question
-BESIDE = 0.4  # nearness from which a sentence answers a question beside an order
+BESIDE = ON_TOPIC  # nearness from which a sentence answers a question beside an order
 RECENT = 4  # turns in which nothing is told twice
 
 
@@ -87,6 +98,8 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     alone = len(items) == 1
 
     def known(item: Item) -> str:
+        if talks and asks_the_difference(line) and not alone:
+            return described(item, currency)
         if talks:
             score, meant = nearest(item, line, near, currency=currency, heard=heard)
             if meant:
@@ -96,7 +109,7 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
 
     found = [(item, known(item)) for item in items]
     if not talks and not any(text for _, text in found):
-        return _beside_order(session, line, heard)
+        return _beside_order(session, line)
     return [
         Note("told", text if alone else f"{item.item_name}: {text}")
         if text
@@ -106,15 +119,16 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     ]
 
 
-def _beside_order(session: Session, line: str, heard: Callable[[str], bool]) -> list[Note]:
+def _beside_order(session: Session, line: str) -> list[Note]:
     """What answers a question beside an order, where the linker can tell what it means."""
     near, currency, world = session.linker.nearness, session.world.currency, session.world
     for part in questions(line):
         if "?" not in line or asks_for_a_deal(part) or asks_what_it_costs(part):
             continue
-        ids = session.named(part) or session.named(line) or session.cart.keys()
-        items = [item for i in sorted(ids) if (item := world.by_id[i]).for_sale]
-        told = [nearest(item, part, near, currency=currency, heard=heard) for item in items]
+        ids = spoken_of(session, part) or spoken_of(session, line) or frozenset(session.cart)
+        wanted = sorted(ids - ruled_out(world, line))
+        items = [item for i in wanted if (item := world.by_id[i]).for_sale]
+        told = [nearest(item, part, near, currency=currency) for item in items]
         score, text = max(told, default=(0.0, ""))
         if score >= BESIDE:
             name = items[told.index((score, text))].item_name
@@ -191,8 +205,7 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     named, those shown, the only one in view, or the first of these of which an answer is known."""
     world, near = session.world, session.linker.nearness
     out = ruled_out(world, line) | (put_back(world, line) & session.cart.keys())
-    asked = frozenset().union(*map(session.named, questions(line))) if "?" in line else frozenset()
-    named = [world.by_id[i] for i in sorted((asked or session.named(line)) - out)]
+    named = [world.by_id[i] for i in sorted(spoken_of(session, line) - out)]
     answer = [item for item in world.known(shown) if item.item_id not in out]
     view = [item for item in world.known(session.in_view()) if item.item_id not in out]
     if not compares(line) and (one := one_of_those(session, line)):

@@ -16,12 +16,12 @@ from haggle.language.reading import Reading
 _WORD = re.compile(r"[^\W_]+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 NEXT_QUESTION = re.compile(
-    r"(?<=[.!?])\s+|,?\s+(?:and|n)\s+(?=(?:is|are|do(?:es)?|did|can|may|will|would|has|have|how|what"
-    r"|which|who|where|when)\b)",
+    r"(?<=[.!?])\s+|,?\s+(?:and|n)\s+(?=(?:(?:in|of|for|to) (?:what|which)|is|are|do(?:es)?"
+    r"|did|can|may|will|would|has|have|how|what|which|who|where|when)\b)",
     re.IGNORECASE,
 )
 UNMARKED = re.compile(  # where a question without its mark begins
-    r"(?:^|[,;:.]\s+|\b(?:and|n|but|so|seriously)\s+)"
+    r"\bwhether\s+|(?:^|[,;:.]\s+|\b(?:and|n|but|so|seriously)\s+)"
     r"(?=(?:how(?:'?s)?|what|where|which|who|(?:is|does|can|will) it|(?:are|do|can|will) they)\b)",
     re.IGNORECASE,
 )
@@ -61,6 +61,7 @@ class Knowledge(Record):
     topics: dict[str, Topic]
     deals: list[str]
     prices: list[str]
+    unpriced: list[str]
     measures: list[str]
     totals: list[str]
     discounting: list[str]
@@ -74,6 +75,7 @@ class Knowledge(Record):
     helping: list[str]
     goods: list[str]
     comparing: list[str]
+    differing: list[str]
     others: list[str]
     irregular: dict[str, str]
     dull: Words
@@ -120,7 +122,8 @@ def asks_about_goods(line: str, reading: Reading, *, on_topic: bool = False) -> 
 
 def asks_for_price(line: str) -> bool:
     """Whether a line asks what goods cost, or for less."""
-    return bool(says(line, knowledge().prices)) and not says(line, knowledge().measures)
+    asked = says(line, knowledge().prices) > says(line, knowledge().unpriced)
+    return asked and not says(line, knowledge().measures)
 
 
 def asks_what_it_costs(part: str) -> bool:
@@ -152,6 +155,12 @@ def asks_for_goods(line: str, *, named: bool) -> bool:
 def compares(line: str) -> bool:
     """Whether a line asks how goods differ."""
     return bool(says(line, knowledge().comparing))
+
+
+def asks_the_difference(line: str) -> bool:
+    """Whether a line asks how goods differ and names nothing in which they may."""
+    sentences = [part for part in SENTENCE_END.split(line) if says(part, knowledge().differing)]
+    return bool(sentences) and not any(map(_on_topic, sentences))
 
 
 def tells_a_need(sentence: str) -> bool:
@@ -230,7 +239,8 @@ def asks_for_a_deal(sentence: str) -> bool:
     """Whether a sentence asks for price, stock, total or availability, or orders."""
     cues = knowledge()
     other = says(sentence, (*cues.measures, *cues.comparing))
-    return bool(says(sentence, (*cues.deals, *cues.prices))) and not other
+    asked = says(sentence, (*cues.deals, *cues.prices)) > says(sentence, cues.unpriced)
+    return asked and not other
 
 
 def asks_of_others(sentence: str) -> bool:
@@ -277,13 +287,17 @@ def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
         return False
     if compares(sentence):
         return True
-    on_topic = any(says(sentence, topic.asked) for topic in cues.topics.values())
+    on_topic = _on_topic(sentence)
     if strictly and not on_topic:
         return False
     if reading.mentions:
         counts = has_number(_THE_ONE.sub("", sentence))
         return on_topic or not counts  # "is 50 all right for the axe?" is a bid
     return on_topic and bool(says(sentence, cues.goods)) and not says(sentence, cues.others)
+
+
+def _on_topic(sentence: str) -> bool:
+    return any(says(sentence, topic.asked) for topic in knowledge().topics.values())
 
 
 def speaks_of_price(sentence: str, currency: str = "") -> bool:

@@ -16,6 +16,7 @@ from haggle.trade.knowledge import (
     NEXT_QUESTION,
     SENTENCE_END,
     UNMARKED,
+    asks_for_a_deal,
     asks_what_it_costs,
     dull_stems,
     knowledge,
@@ -32,7 +33,8 @@ MOST = 2  # questions of a line that are answered one by one
 TOPIC = 2.0  # what a topic of the question is worth in a text; a word that only it shares is 1
 AGAIN = 0.25  # what each further phrase of the same topic adds
 NEAR = 0.2  # nearness in meaning under which a sentence answers nothing
-AGAIN_APART = 0.15  # how much nearer what was heard already must be to be told again
+AGAIN_APART = 0.1  # how much nearer what was heard already must be to be told again
+ON_TOPIC = 0.4  # how near a sentence on a topic of the question is at least
 SURE = 0.35  # nearness under which a sentence is only told as all there is to tell
 Score = Callable[[str, Sequence[str]], Sequence[float]]
 
@@ -51,16 +53,21 @@ def told(
     asks on wants something else, so what was `heard` is not told again.
     """
 
-    asked = _without_name(_asking(clean_utterance(question)), item)
+    asked = without_name(_asking(clean_utterance(question)), item)
     sentences = SENTENCE_END.split(item.description)
     facts, said = ([_sayable(t, currency) for t in texts] for texts in (item.facts, sentences))
-    for asking in (asked, _without_name(clean_utterance(question), item)):
+    for asking in (asked, without_name(clean_utterance(question), item)):
         for known in (lambda text: not heard(text), lambda text: True):  # what answers, again
             answer = _answering(asking, filter(known, facts), filter(known, said))
             if answer:
                 return answer
     rest = (_sayable(item.description, currency), _shortened(" ".join(filter(None, facts))))
     return next((text for text in rest if text and not heard(text)), "")
+
+
+def described(item: Item, currency: str) -> str:
+    """What goods are, by their description."""
+    return _sayable(item.description, currency)
 
 
 def in_short(item: Item) -> str:
@@ -104,10 +111,12 @@ def nearest(
     "" where none is near enough, or `near` cannot tell. What speaks of a topic of the line comes
     first. What was `heard` already is told again only where nothing else comes close."""
     texts = _texts(item, currency)
-    asked = [part for part in questions(line) if not asks_what_it_costs(part)][:MOST]
-    best, told = _nearest(item, line, texts, near, heard)
-    if len(asked) == 1 and "?" in line:  # what stands before the question may lead astray
-        best, told = max((best, told), _nearest(item, asked[0], texts, near, heard))
+    asked = [part for part in questions(line) if not asks_what_it_costs(part)]
+    asked = ([part for part in asked if not asks_for_a_deal(part)] or asked)[:MOST]
+    if len(asked) == 1 and "?" in line:
+        best, told = _nearest(item, asked[0], texts, _beside(near, line), heard)
+    else:
+        best, told = _nearest(item, line, texts, near, heard)
     if len(asked) > 1:
         each = [_nearest(item, part, texts, near, lambda text: False) for part in asked]
         firsts = list(dict.fromkeys(sentences[0] for _, sentences in each if sentences))
@@ -116,6 +125,19 @@ def nearest(
     while len(told) > 1 and sum(map(len, told)) > MAX_TOLD:
         told.pop()
     return best, " ".join(map(ended, told))
+
+
+def _beside(near: Score, line: str) -> Score:
+    """Nearness to a question and to its whole line, half and half: what stands beside the question
+    may tell more, or lead astray."""
+
+    def score(question: str, texts: Sequence[str]) -> list[float]:
+        return [
+            (own + all_) / 2
+            for own, all_ in zip(near(question, texts), near(line, texts), strict=True)
+        ]
+
+    return score
 
 
 def _nearest(
@@ -127,14 +149,15 @@ def _nearest(
     found = [(score, text) for score, text in found if score >= NEAR]
     if not found:
         return 0.0, []
-    best = found[0][0]
+    best, nearest_of_all = found[0]
     new = [(score, text) for score, text in found if not heard(text)]
     found = new if new and new[0][0] > best - AGAIN_APART else found
     told = [text for _, text in found[:2]]
-    topics = by_words(_without_name(_asking(clean_utterance(line)), item), texts)
-    on_topic = max(zip(topics, texts, strict=True), key=lambda pair: pair[0])
-    if on_topic[0] >= TOPIC and not heard(on_topic[1]) and not tells_a_need(line):
-        return max(best, SURE), list(dict.fromkeys((on_topic[1], *told)))
+    topics = by_words(without_name(_asking(clean_utterance(line)), item), texts)
+    topic, _, text = max(zip(topics, scores, texts, strict=True), key=lambda row: row[:2])
+    again = text == nearest_of_all  # nothing else can be meant
+    if topic >= TOPIC and (again or not heard(text)) and not tells_a_need(line):
+        return max(best, ON_TOPIC), list(dict.fromkeys((text, *told)))
     return best, told
 
 
@@ -149,14 +172,17 @@ def _sayable(text: str, currency: str) -> str:
 
 def _answering(asked: str, facts: Iterable[str], said: Iterable[str]) -> str:
     """The fact or sentence that answers a question; "" where none does."""
-    facts = [text for text in facts if text]
-    scores = by_words(asked, facts)
-    best = max(range(len(facts)), key=lambda n: scores[n], default=None)
-    found = facts[best] if best is not None and scores[best] > 0 else ""
-    on_topic = best is not None and scores[best] >= TOPIC and not tells_a_need(asked)
+    facts, said = [text for text in facts if text], [text for text in said if text]
+    scores = dict(zip([*facts, *said], by_words(asked, [*facts, *said]), strict=True))
+    found = max(facts, key=scores.__getitem__, default="")
+    found = found if scores.get(found, 0.0) > 0 else ""
+    on_topic = scores.get(found, 0.0) >= TOPIC and not tells_a_need(asked)
+    clearer = max(said, key=scores.__getitem__, default="")
+    if on_topic and scores.get(clearer, 0.0) > scores[found] and _shared(asked, clearer):
+        return clearer
     if _shared(asked, found) or on_topic:
         return found
-    near = next((text for text in said if text and _shared(asked, text)), "")
+    near = next((text for text in said if _shared(asked, text)), "")
     return near or found
 
 
@@ -178,7 +204,7 @@ def questions(line: str) -> list[str]:
 def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
     """Whether anything that is known of an item, and was not heard yet, speaks of what is asked."""
     texts = [t for t in (*item.facts, *SENTENCE_END.split(item.description)) if not heard(t)]
-    asked = _without_name(_asking(clean_utterance(question)), item)
+    asked = without_name(_asking(clean_utterance(question)), item)
     return max(by_words(asked, texts), default=0.0) > 0
 
 
@@ -210,7 +236,7 @@ def _asking(line: str) -> str:
     return " ".join(asking) or line
 
 
-def _without_name(question: str, item: Item) -> str:
+def without_name(question: str, item: Item) -> str:
     """A question without the item's name, which says nothing about what is asked: its last word,
     and others of it before that."""
     name = [re.escape(stem) for stem in stems(item.item_name.partition(" (")[0])]
