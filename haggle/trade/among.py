@@ -145,7 +145,7 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
     found: frozenset[str] = frozenset()
     parts = questions(line)
     for part in [part for part in parts if not _ECHO.match(part)] or parts:
-        own = session.named(_without_deeds(part))
+        own = session.named(without_deeds(part))
         before: frozenset[str] = frozenset()
         if _STANDS_FOR.search(part):
             before = _named_last(session, said.partition(part)[0]) or found
@@ -153,7 +153,7 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
         if own and before - own:
             own = _nearer(session, own | before, part) or before
         found |= own or before
-    return found or (named and session.named(_without_deeds(said)))
+    return found or (named and session.named(without_deeds(said)))
 
 
 def wants_something(session: Session, line: str) -> str:
@@ -166,12 +166,12 @@ def wants_something(session: Session, line: str) -> str:
 
 def by_name(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line calls, or may call, by a word of their names."""
-    mentions = session.read(_without_deeds(line)).mentions
+    mentions = session.read(without_deeds(line)).mentions
     found = (mention.candidates for mention in mentions if not mention.guessed)
     return frozenset(thing.id for things in found for thing in things)
 
 
-def _without_deeds(line: str) -> str:
+def without_deeds(line: str) -> str:
     """A line without what goods do, which names none."""
     return _DOING.sub("it", line)
 

@@ -25,6 +25,7 @@ from haggle.trade.among import (
     one_of_those,
     spoken_of,
     wants_something,
+    without_deeds,
 )
 from haggle.trade.knowledge import (
     asks_about_goods,
@@ -194,7 +195,7 @@ def of_kind(session: Session, line: str) -> list[Item]:
     like the goods in view where it asks for the other: "is there another one?"; what was not seen
     yet where it asks what else there is."""
     world, said = session.world, clean_utterance(line).casefold()
-    asked = name_stems(" ".join(_WHICH.findall(said)))
+    asked = name_stems(" ".join(_WHICH.findall(without_deeds(said))))
     if found := [item for item in world.inventory if asked & name_stems(item.item_name)]:
         return found
     if asks_the_difference(line) and (found := _compared(session, line)):

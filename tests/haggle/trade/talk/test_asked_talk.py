@@ -104,6 +104,13 @@ def test_who_wants_something_else_does_not_get_what_the_line_speaks_of(bazaar: W
     assert "Ear Plugs" in said(bazaar, (line, show("Hand Bell"))).says
 
 
+def test_what_can_help_asks_for_no_can(bazaar: World) -> None:
+    can = good("Milk Can", 8, 4, "A tin can with a lid.")
+    world = bazaar.model_copy(update={"items": [*bazaar.items, can]})
+    line = "There is gnawing in my pantry, crumbs in every corner. What can help?"
+    assert "Rat Trap" in said(world, (line, show("Milk Can"))).says
+
+
 def test_what_is_turned_down_is_not_shown_again(bazaar: World) -> None:
     seen = ("what is the long ladder like?", show("Long Ladder"))
     line = "Too heavy for me. Have you some other thing, so that I reach my shelf?"
