@@ -34,8 +34,6 @@ EXTRAS = ("context_reason", "npc_thoughts", "npc_action")
 class Papers(Codec):
     """The papers' format: the model states items, totals and prices itself."""
 
-    __slots__ = ()
-
     def tree(self, constraint: WireConstraint) -> Fields:
         """One object per state, keys in the paper's order."""
         contexts = dict(constraint.contexts)

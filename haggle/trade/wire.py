@@ -139,7 +139,7 @@ class Proposal:
     extras: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Codec(ABC):
     """A format of answers.
 
@@ -185,8 +185,6 @@ def codec(wire: WireName) -> Codec:
 class Compact(Codec):
     """The compact format: keys in the order last, state, payload, say. A line that comes after the
     outcome is an object of its own, on a line of its own where both are one text."""
-
-    __slots__ = ()
 
     def tree(self, constraint: WireConstraint) -> Fields:
         """The answers that a constraint allows."""
