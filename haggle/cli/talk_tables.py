@@ -11,6 +11,7 @@ ROWS = {
     "harmful": "harmful turns",
     "cosmetic": "cosmetic turns",
     "questions_answered": "questions on goods answered",
+    "relevant": "lines that answer the player",
     "contradicts": "words contradict outcome",
     "distinct_lines": "distinct lines of all lines",
     "repeats_last": "lines that repeat the last",
