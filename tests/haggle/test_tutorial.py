@@ -1,5 +1,5 @@
 """docs/tutorial.md: its mistakes are told in its words, its shops and cases can be read, its Python
-runs, its requests are answered with the fields that it shows."""
+runs, as the README's does; its requests are answered with the fields that it shows."""
 
 from __future__ import annotations
 
@@ -108,6 +108,18 @@ def test_the_python_of_the_tutorial_runs_and_prints_the_sale_that_it_shows(
     exec(compile(code, "tutorial", "exec"), {})
     (sale,) = SALES.findall(capsys.readouterr().out)
     assert f"{{'lamp': {pieces}}}" in sale and sale in SALES.findall(TUTORIAL)
+
+
+def test_the_python_of_the_readme_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (code,) = re.findall(
+        r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S
+    )
+    open_shop = partial(haggle.open_shop, engine=ScriptedEngine([OFFER]))
+    monkeypatch.setattr(haggle, "open_shop", open_shop)
+    exec(compile(code, "README", "exec"), {})
+    assert "OFFER_SELL {'Reading Lamp': 2} 96.0 []" in capsys.readouterr().out
 
 
 def test_its_requests_are_answered_with_the_fields_that_it_shows(shop: Path):
