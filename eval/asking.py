@@ -26,9 +26,10 @@ def asking_curve(records: Sequence[dict[str, Any]], served: float = 0.0) -> dict
 
     Each point has the questions asked, those of them that were needless (the decision was right)
     and the wrong turns that are left, each a share of all turns, and the lines that mistakes and
-    questions cost a turn. `best` is the point that costs least, `served` the one at that limit,
-    `saved` the lines a turn that the best one saves beside it. `cheapest` has the best limit for
-    each cost of a wrong turn. Empty where no probability is told.
+    questions cost a turn. `best` is the point that costs least (limits `up_to` another one ask
+    about the same turns), `served` the one at that limit, `saved` the lines a turn that the best
+    one saves beside it. `cheapest` has the best limit for each cost of a wrong turn.
+    Empty where no probability is told.
     """
     scored = [record for record in records if record.get("probability") is not None]
     if not scored:
@@ -40,10 +41,11 @@ def asking_curve(records: Sequence[dict[str, Any]], served: float = 0.0) -> dict
     cheapest = {f"{cost:g}": _cheapest(points, cost)["below"] for cost in WRONG_COSTS}
     best, now = _cheapest(points, WRONG), _point(turns, served)
     pairs = zip(_costs(turns, served), _costs(turns, best["below"]), strict=True)
+    alike = [point for point in points if point["asked"] == best["asked"]]
     return {
         "n": len(scored),
         "points": points,
-        "best": best,
+        "best": best | {"up_to": alike[-1]["below"]},
         "served": now,
         "saved": clustered_mean([[mine - its] for mine, its in pairs]),
         "cheapest": cheapest,
@@ -63,7 +65,7 @@ def draw_asking(figure: Any, curve: dict[str, Any]) -> None:
         )
     for name, label, mark in (("best", "cheapest", "o"), ("served", "as served", "s")):
         point = curve[name]
-        label = f"{label}: below {point['below']:g}, {point['cost']:.2f} lines a turn"
+        label = f"{label}: below {limit_text(point)}, {point['cost']:.2f} lines a turn"
         axis.plot(*_percent([point]), mark, markersize=9, fillstyle="none", label=label)
     axis.set(
         xlim=(0, None), ylim=(0, None), xlabel="needless questions, % of all turns",
@@ -72,6 +74,12 @@ def draw_asking(figure: Any, curve: dict[str, Any]) -> None:
     title = f"asked below each probability, {curve['n']} turns; a wrong turn costs {WRONG:g} lines"
     axis.set_title(title, loc="left", fontsize=10)
     axis.legend()
+
+
+def limit_text(point: dict[str, Any]) -> str:
+    """`0.5`, `0.47 to 0.5`: the limit of a point, or those that ask about the same turns."""
+    below, up_to = point["below"], point.get("up_to", point["below"])
+    return f"{below:g} to {up_to:g}" if up_to > below else f"{below:g}"
 
 
 def _percent(points: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:

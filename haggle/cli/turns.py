@@ -62,26 +62,24 @@ def turns(
 
 def print_asking(curve: dict[str, Any]) -> None:
     """The asking curve at three limits, and the cheapest limit for other costs."""
-    from eval.asking import QUESTION, WRONG
+    from eval.asking import QUESTION, WRONG, limit_text
     from haggle.cli.tables import print_columns
     from haggle.rates import rate_text
 
     rows = [
-        {"asked below": f"{name}: {point['below']:g}", "lines a turn": point["cost"]}
+        {"asked below": f"{name}: {point['below']:g}", "cost": point["cost"]}
         | {key: rate_text(point[key]) for key in ("asked", "needless", "wrong")}
         for name, point in (
             ("never", curve["points"][0]), ("served", curve["served"]), ("cheapest", curve["best"])
         )
     ]  # fmt: skip
-    title = (
-        f"asking: a wrong turn costs {WRONG:g} lines, a question {QUESTION:g}, {curve['n']} turns"
-    )
-    print_columns(title, rows, ("asked below", "asked", "needless", "wrong", "lines a turn"))
+    title = f"asking: a wrong turn costs {WRONG:g} lines, a question {QUESTION:g}, n {curve['n']}"
+    print_columns(title, rows, ("asked below", "asked", "needless", "wrong", "cost"))
     saved = curve["saved"]
+    told = f"cheapest limits: {limit_text(curve['best'])}"
     if saved["low"] is not None:
-        typer.echo(
-            f"the cheapest saves {saved['value']:.3f} lines a turn "
-            f"({saved['low']:.3f} to {saved['high']:.3f})"
-        )
+        told += f"; they save {saved['value']:.3f} lines a turn beside the served one"
+        told += f" ({saved['low']:.3f} to {saved['high']:.3f})"
+    typer.echo(told)
     limits = ", ".join(f"{cost}: {below:g}" for cost, below in curve["cheapest"].items())
     typer.echo(f"cheapest limit by what a wrong turn costs: {limits}")

@@ -33,7 +33,8 @@ def test_the_curve_trades_wrong_turns_for_questions():
     assert by_limit[0.0]["wrong"]["value"] == 0.3 and by_limit[0.0]["asked"]["value"] == 0
     assert by_limit[0.3]["wrong"]["value"] == 0 and by_limit[0.3]["needless"]["value"] == 0.1
     assert by_limit[1.0]["needless"]["value"] == 0.7 and len(by_limit) == 101
-    assert curve["best"]["below"] == 0.26 and curve["best"]["cost"] == 0.4
+    assert (curve["best"]["below"], curve["best"]["up_to"]) == (0.26, 0.95)
+    assert curve["best"]["cost"] == 0.4
 
 
 def test_which_limit_is_cheapest_depends_on_what_a_wrong_turn_costs():
@@ -74,7 +75,7 @@ def test_the_curve_is_drawn_with_the_cheapest_and_the_served_point(tmp_path: Pat
     plotter(plot, draw_asking)(asking_curve(records, served=0.2))
     picture = plot.read_text(encoding="utf-8")
     told = re.findall("<!-- (.*?) -->", picture)
-    assert "cheapest: below 0.26, 0.40 lines a turn" in told
+    assert "cheapest: below 0.26 to 0.95, 0.40 lines a turn" in told
     assert "as served: below 0.2, 0.90 lines a turn" in told
 
 
@@ -113,7 +114,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         engine = Sure([ORDER, ORDER.replace("2]", "3]")] * 2)
         engine.probability = probability
         monkeypatch.setattr("serving.engines.open_engine", lambda *given: engine)
-        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("COLUMNS", "80")
         command = ["eval", "turns", "--dataset", str(data), "--out", str(tmp_path / "out")]
         return CliRunner().invoke(app, [*command, "--engine", "llamacpp", "--quiet", *words])
 
@@ -126,7 +127,9 @@ def test_the_command_tells_the_cheapest_limit_and_draws_the_curve(asked, tmp_pat
     ran = asked(0.25, "--plot", str(plot))
     assert ran.exit_code == 0, ran.exception
     assert "never: 0" in ran.output and "served: 0.5" in ran.output
-    assert "cheapest: 0.26" in ran.output and "1: 0, 2: 0.26" in ran.output
+    assert (
+        "cheapest limits: 0.26 to 0.95; they save 0" in ran.output and "1: 0, 2: 0.26" in ran.output
+    )
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert read_json(tmp_path / "out" / "metrics.json")["asking"]["served"]["below"] == 0.5
 
