@@ -55,9 +55,8 @@ def _not_behind(name: str, edge: str = "") -> str:
 # Sentences, clauses and questions.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 NEXT_QUESTION = _shape(rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_n}}\s+(?={{next_question}}\b)")
-UNMARKED = _shape(  # where a question without its mark begins
-    r"(?i)(?:^|[,;:.]\s+|\b{before_unmarked}\s+)(?={unmarked}\b)"
-)
+# where a question without its mark begins
+UNMARKED = _shape(r"(?i)(?:^|[,;:.]\s+|\b{before_unmarked}\s+)(?={unmarked}\b)")
 HOW = _shape(r"(?i)\b{how_is}\b")
 LEADING = _shape(  # what stands before a question: "but tell me, before we shake on it, ..."
     r"(?i)^(?:(?:{opening}\b[\s,]*)*"
@@ -95,9 +94,8 @@ WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
 ELSE = _shape(r"\b{what_else}\b")  # "what else have you got?"
 EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
-EXTREME = _shape(  # "what is the cheapest thing you've got?"
-    r"(?i)\b(?:({cheapest})|{dearest})(?: {thing})?(?: {of_all}\b|\?)"
-)
+# "what is the cheapest thing you've got?"
+EXTREME = _shape(r"(?i)\b(?:({cheapest})|{dearest})(?: {thing})?(?: {of_all}\b|\?)")
 OTHER = _shape(r"\b{the_other}\b(?!.*\b{other_talk}\b)[^.!]*\?")
 
 # Goods by a name that nothing here may have.
@@ -161,22 +159,18 @@ A_PART = _shape(r"(?i)\b{a_part}\b")
 SENDS_BACK = _shape(r"(?i)^\W*(?:\w+\W+){0,2}{sending_back}\b")
 NOT_SO = _shape(r"(?i)\b{denying}\b|{not_ending}\b")
 INSTEAD = _shape(r"(?i)\b{instead}\b(?! {of_or_o})")
-IN_PLACE = _shape(  # "the lamp instead", and no more
-    r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {thanks_then})?[\s.!]*$"
-)
-TAKING = _shape(  # "the rope as well" without a verb takes it; "he has the rope too" does not
-    r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$"
-)
-POINTED = _shape(  # goods in view: "two of those", "I'll have one", "take it"
-    r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))"
-)
+# "the lamp instead", and no more
+IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {thanks_then})?[\s.!]*$")
+# "the rope as well" without a verb takes it; "he has the rope too" does not
+TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
+# goods in view: "two of those", "I'll have one", "take it"
+POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
 EXCHANGES = _shape(
     r"(?i)\b{exchanging} (?P<old>{exchanged}(?: \S+){0,4}?) {into}(?: (?P<number>\w+))?"
 )
 _NOBODY = _not_behind("askers", r"\b")
-NOT_ASKED = _shape(  # before a swap: "never would I", "my husband would"
-    rf"(?i)\b{{not_asked}}\b|{{not_ending}}\b|{_NOBODY} {{would}}\s*$"
-)
+# before a swap: "never would I", "my husband would"
+NOT_ASKED = _shape(rf"(?i)\b{{not_asked}}\b|{{not_ending}}\b|{_NOBODY} {{would}}\s*$")
 REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
     _shape(r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?={refusing}\b)"),
     _shape(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) {no}(?=[.,;!]|$)"),
