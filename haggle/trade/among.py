@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import (
-    SENTENCE_END,
     asks_about_goods,
     asks_for_a_deal,
     asks_for_the_sum,
@@ -18,41 +16,20 @@ from haggle.trade.knowledge import (
     tells_a_need,
     wants,
 )
+from haggle.trade.language import patterns
 from haggle.trade.session import Session
 from haggle.trade.telling import NEAR, Score, by_words, nearest, questions, without_name
 from haggle.trade.world import Item
 
-_ASKING = r"(?:what|how|which|who|where|why|is|are|does|do|did|can|could|will|would|has|have|any)\b"
 LATELY = 4  # turns whose goods are remembered
 MOST = 4  # goods that may be chosen from without naming them
 APART = 0.05  # how much nearer one good must be for a question to be about it alone
-_THE_ONE = re.compile(
-    r"\b((?:the|that|this|these|those)\s+((?:[\w'’-]+\s+){0,3}))ones?\b", re.IGNORECASE
-)
-_PART = re.compile(rf"{SENTENCE_END.pattern}|,?\s+(?:and|but)\s+(?={_ASKING})", re.IGNORECASE)
-_ASKS = re.compile(rf"(?:^|[,;:]\s*|\b(?:and|but|oh|so|no)\s+){_ASKING}", re.IGNORECASE)
-_WAS_ASKING = re.compile(r"\b(?:only|just) (?:asking|asked|wondering|wondered)\b", re.IGNORECASE)
-_FREE = re.compile(r"\bfor (?:free|nothing)\b|\bgratis\b|\bon the house\b", re.IGNORECASE)
-_STANDS_FOR = re.compile(r"\b(?:it|its|they|them|their)\b", re.IGNORECASE)
-_ECHO = re.compile(  # "Rings? You misheard me." asks nothing
-    rf"(?!(?:and |or )?{_ASKING})(?:[\w'’-]+ ){{0,3}}[\w'’-]+(?:, did you say)?\?", re.IGNORECASE
-)
-_SOMETHING = re.compile(
-    r"(?<!if )\b(?:some|any|other ?)thing\b(?! (?:i|we|wrong|about|special|in|to know)\b)",
-    re.IGNORECASE,
-)
-_DOING = re.compile(  # "how does it ring?" speaks of no ring, "what can help?" of no can
-    r"\b(?:(?:do|does|did|can|could|will|would|should|must) (?:it|they) \w+"
-    r"|(?:it|they) (?:\w+s\b|can\b)|(?:what|how|who|which|that|i|you|we) can\b)",
-    re.IGNORECASE,
-)
-_OF_THOSE = re.compile(rf"\bwhich (?:of|ones?)\b|{_THE_ONE.pattern}")
 
 
 def chooses(session: Session, line: str) -> bool:
     """Whether a line speaks of one or some of several goods in view, or seen lately."""
     said = clean_utterance(line).casefold()
-    return _OF_THOSE.search(said) is not None and len(choices(session)) > 1
+    return patterns.OF_THOSE.search(said) is not None and len(choices(session)) > 1
 
 
 def choices(session: Session) -> list[Item]:
@@ -78,7 +55,7 @@ def asked_about(session: Session, line: str) -> frozenset[str]:
 
 def told_parts(line: str) -> list[str]:
     """The parts of a line that ask nothing."""
-    return [part for part in _PART.split(clean_utterance(line)) if "?" not in part]
+    return [part for part in patterns.ASKING_PART.split(clean_utterance(line)) if "?" not in part]
 
 
 def only_asked(session: Session, line: str) -> frozenset[str]:
@@ -86,7 +63,7 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
     one made of?" What is asked for nothing is asked about as well."""
     asked: set[str] = set()
     others: set[str] = set()
-    for part in _PART.split(clean_utterance(line)):
+    for part in patterns.ASKING_PART.split(clean_utterance(line)):
         named = session.named(part, sure=False)
         if _only_asks(session, part):
             asked |= named
@@ -100,25 +77,25 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
 def _only_asks(session: Session, part: str) -> bool:
     """Whether a part of a line asks about goods and orders none: "could I have two?" does."""
     if "?" not in part:
-        return _WAS_ASKING.search(part) is not None
-    if _FREE.search(part):
+        return patterns.WAS_ASKING.search(part) is not None
+    if patterns.FOR_FREE.search(part):
         return True
     counts = any((mention.quantity or 0) > 1 for mention in session.read(part).mentions)
     orders = wants(part) or (counts and not asks_what_it_costs(part))
-    return bool(_ASKS.search(part)) and not orders and not asks_for_the_sum(part)
+    return bool(patterns.ASKS.search(part)) and not orders and not asks_for_the_sum(part)
 
 
 def without_ones(line: str) -> str:
     """A line in which "the red one" is "the red", whose `one` counts nothing."""
-    return _THE_ONE.sub(r"\1", line)
+    return patterns.THE_ONE.sub(r"\1", line)
 
 
 def one_of_those(session: Session, line: str) -> list[Item]:
     """The one of the goods in view, or seen lately, that a line speaks of; none where it may be
     several."""
     said = clean_utterance(line).casefold()
-    such = _THE_ONE.search(said)
-    if such is None or tells_a_need(line) or "which" in said.split():
+    such = patterns.THE_ONE.search(said)
+    if such is None or tells_a_need(line) or patterns.WHICH.search(said):
         return []
     ids = session.named(such[0]) or session.named(line)
     named = [session.world.by_id[i] for i in ids]
@@ -144,10 +121,10 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
         return named
     found: frozenset[str] = frozenset()
     parts = questions(line)
-    for part in [part for part in parts if not _ECHO.match(part)] or parts:
+    for part in [part for part in parts if not patterns.ECHO.match(part)] or parts:
         own = session.named(without_deeds(part))
         before: frozenset[str] = frozenset()
-        if _STANDS_FOR.search(part):
+        if patterns.STANDS_FOR.search(part):
             before = _named_last(session, said.partition(part)[0]) or found
             before = before or (_alone_in_view(session) if own else before)
         if own and before - own:
@@ -159,8 +136,9 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
 def wants_something(session: Session, line: str) -> str:
     """The sentences of a line that tell a need for `something` and name no goods; "" where there
     are none. Goods that it speaks of beside them are not those it asks for."""
-    parts = (part for part in SENTENCE_END.split(clean_utterance(line)) if _SOMETHING.search(part))
-    needs = " ".join(part for part in parts if tells_a_need(part))
+    parts = patterns.SENTENCE_END.split(clean_utterance(line))
+    asking = filter(patterns.SOMETHING.search, parts)
+    needs = " ".join(filter(tells_a_need, asking))
     return "" if by_name(session, needs) else needs
 
 
@@ -173,7 +151,7 @@ def by_name(session: Session, line: str) -> frozenset[str]:
 
 def without_deeds(line: str) -> str:
     """A line without what goods do, which names none."""
-    return _DOING.sub("it", line)
+    return patterns.DEEDS.sub("it", line)
 
 
 def _alone_in_view(session: Session) -> frozenset[str]:
@@ -192,7 +170,7 @@ def _nearer(session: Session, ids: frozenset[str], part: str) -> frozenset[str]:
 
 def _named_last(session: Session, words: str) -> frozenset[str]:
     """Ids of the goods that the last of some clauses names which names any."""
-    clauses = map(session.named, reversed(re.split(r"[.,;:!?]+", words)))
+    clauses = map(session.named, reversed(patterns.CLAUSE_OF_ORDER.split(words)))
     return next(filter(None, clauses), frozenset())
 
 

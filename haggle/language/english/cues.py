@@ -51,6 +51,10 @@ class Cues(Record):
     sized_ones: Words
     sizes: Places
     praise: Words
+    pointing: Words
+    such_ones: Words
+    describing: Words
+    compared: Words
     degrees: Words
     cheap: Words
     dear: Words
@@ -85,6 +89,17 @@ class Cues(Record):
     owning: InOrder
     parts: InOrder
     paying: InOrder
+    denials: Words
+    plain_no: Words
+    denied_through: Words
+    contractions: dict[str, str]
+    dropped_g: InOrder
+    titles: InOrder
+    signs: dict[str, str]
+    slang: dict[str, InOrder]
+    notes: dict[str, int]
+    adding: Words
+    beside: Words
     common: Words
 
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import inflection
 
 from haggle.language.english.cues import CUES
+from haggle.language.english.numbers import DIGITS
 
-TOKEN = re.compile(r"\d(?:st|nd|rd|th)\b|\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
+TOKEN = re.compile(rf"\d(?:st|nd|rd|th)\b|{DIGITS}k?\b|[^\W\d_]+|\d+")
 _PLURALS = re.compile(r"s$|[ti]a$|i$|en$|ice$|people$|kine$|^oxen")  # what the rules below change
 _RULES = [(re.compile(rule), single) for rule, single in inflection.SINGULARS]
 _STOP = re.compile(r"\s*([.,;:!?]|$)")
@@ -64,6 +65,16 @@ def singular(word: str) -> str:
         return word
     single = next((rule.sub(to, word) for rule, to in _RULES if rule.search(word)), word)
     return word.removesuffix("s") if single.endswith("is") else single  # axes: axe, not axis
+
+
+@lru_cache(maxsize=65536)
+def plural_name(name: str) -> str:
+    """The plural of an item name; a bracketed part stays behind it, and what a measure holds:
+    `Coils of Rope`."""
+    whole, bracket, tail = name.partition(" (")
+    head, of, content = whole.partition(" of ")
+    plural = head + "es" if head.endswith("ss") else inflection.pluralize(head)
+    return f"{plural}{of}{content}{bracket}{tail}"
 
 
 def is_verb(line: Line, at: int) -> bool:
