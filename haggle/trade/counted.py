@@ -11,7 +11,7 @@ import re
 
 from haggle.core.text import clean_utterance
 from haggle.language.english.cues import CUES
-from haggle.language.english.numbers import UNITS
+from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
@@ -44,7 +44,11 @@ _TAKES = re.compile(  # "take four out", "lose one", "put two of them back", "tw
     r"|(?:back|off|out)(?: please)?\s*$)"
     rf"|\b(?P<fewer>\d+|{'|'.join(UNITS)}) (?:\S+ ){{0,2}}fewer\b(?! than)"
 )
-_MORE = re.compile(r"\b(?:\d+|[a-z]+) more\b(?! than\b)|\banother (?:\d+|[a-z]+) ")
+_NUMBER = rf"(?:\d+|{'|'.join((*UNITS, *TENS, 'dozen', 'couple', 'few'))})"
+_MORE = re.compile(rf"\b{_NUMBER} more\b(?! than\b)|\banother {_NUMBER} ")
+_ALL_TOLD = re.compile(  # "eight in total, not eight more"
+    rf"\b({_NUMBER}) (?:\w+ )?(?:in total|total|altogether|all together|in all|all told)\b"
+)
 _SETS = re.compile(r"\b(?:make (?:it|that|them|those)|only|just|in all|altogether|i said)\b")
 _PAIR = re.compile(r"\b(?:a|an|one|1|single|the) (?:single )?pair\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
@@ -132,7 +136,8 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     counts = {mention.quantity for mention in reading.mentions} - {None}
     others = {number.value for number in reading.numbers} - counts
     offer = offered(session, line)
-    if offer and quantity == offer.number and (offer.sure or offer.number > stock):
+    bid = offer if offer and not (held and quantity in _all_told(line)) else None
+    if bid and quantity == bid.number and (bid.sure or bid.number > stock):
         return False  # "do 17 and it's mine"
     if quantity in (of_money(session, line) | likely_bids(session, line, item)) - counts:
         return False
@@ -144,6 +149,11 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     past = (numbers_in_line(exchange.player) for exchange in session.exchanges)
     hinted = words & (knowledge().counting | CUES.shared | CUES.twice)
     return bool(few or said or hinted or quantity in set().union(*past))
+
+
+def _all_told(line: str) -> set[int]:
+    """The numbers that a line tells of all pieces together."""
+    return {whole_number(word) for word in _ALL_TOLD.findall(line.casefold())}
 
 
 def _told(session: Session) -> set[int | None]:

@@ -37,6 +37,12 @@ _LEADING = re.compile(  # what stands before a question: "but tell me, before we
     re.IGNORECASE,
 )
 _THE_ONE = re.compile(r"\b(?:that|this|the|which) (?:\w+ ){0,2}ones?\b", re.IGNORECASE)
+_BACK_IN = re.compile(  # "put the rope back in", not "put it back on the shelf"
+    r"\bback (?:on|in|onto|into)\b"
+    r"(?! (?:(?:the|your|its|their|that|a) )?"
+    r"(?:shel|rack|hook|nail|box|store|stand|pile|wall|case))",
+    re.IGNORECASE,
+)
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
 _DROPPED_G = re.compile(r"(?<=\w\win)['’](?!\w)")
 _SIGN = r"[$€£¥]|%"
@@ -213,7 +219,7 @@ def removes(line: str) -> bool:
 
 def puts_back(clause: str) -> bool:
     """Whether words tell to take goods out of an order."""
-    return bool(says(clause, knowledge().putting_back))
+    return bool(says(clause, knowledge().putting_back)) and not _BACK_IN.search(clause)
 
 
 def haggles(line: str) -> bool:
