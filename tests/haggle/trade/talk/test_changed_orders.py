@@ -12,7 +12,7 @@ from haggle.trade.session import Session
 from haggle.trade.world import World
 from serving.engines.scripted import ScriptedEngine
 
-from .conftest import Talk, change, order
+from .conftest import Talk, change, order, show
 
 OIL = (
     "twelve bottles of lamp oil and a coil of rope",
@@ -58,6 +58,27 @@ def test_what_is_put_back_in_stays(talk: Talk, line) -> None:
 def test_what_is_put_back_on_the_shelf_goes(talk: Talk) -> None:
     line = "put the sea boots back on the shelf"
     assert talk(PAIR, (line, change(Sea_Boots=0))).cart == {"bottle_of_lamp_oil": 2}
+
+
+LAMP = ("show me the table lamp", show("Table Lamp"))
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "left"),
+    [
+        (
+            "I will take one. And the sea boots, do they pinch?",
+            order(Table_Lamp=1, Sea_Boots=1),
+            {"table_lamp": 1},
+        ),
+        ("Two, then. Is the lamp heavy?", order(Table_Lamp=2), {"table_lamp": 2}),
+        ("Are the sea boots any good? I take one", order(Sea_Boots=1), {"sea_boots": 1}),
+    ],
+)
+def test_a_number_before_a_question_does_not_order_what_it_asks_about(
+    talk: Talk, line, decided, left
+) -> None:
+    assert talk(LAMP, (line, decided)).cart == left
 
 
 EMPTIED = {"state": "CASUAL", "cart": []}
