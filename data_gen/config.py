@@ -169,16 +169,21 @@ def check(config: DataConfig) -> None:
     engine_configs(config)
 
 
+def needs_compact(method: str | None, where: str) -> None:
+    """Raise HaggleError unless `method` speaks the compact format."""
+    if method is None or get_method(method).codec.states_totals:
+        raise HaggleError(
+            f"this takes the compact format, not that of {method!r}",
+            where=where,
+            hint="dialogues are kept by the method astp-compact",
+        )
+
+
 def engine_names(config: DataConfig) -> dict[Role, str]:
     """The serve config of each role that a model plays. Raises HaggleError where none can be."""
     if config.teacher is None and config.player is None:
         return {}
-    if get_method(config.method).codec.states_totals:
-        raise HaggleError(
-            f"dialogues with a model are stored in the compact format, not by {config.method!r}",
-            where="method",
-            hint="set method: astp-compact; the teacher may still speak any method",
-        )
+    needs_compact(config.method, "method")  # the teacher may still speak any method
     teaching = config.teacher
     names: dict[Role, str] = {}
     if teaching and teaching.engine:

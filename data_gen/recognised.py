@@ -5,7 +5,8 @@
 
 Four measures on a split: nicknames of the bank's goods; nicknames of what the shop has not (a mark
 misleads); lines of the corpus that mean no goods (a guess is a false mark); and guesses in its
-other lines (right where they hold goods of the answer or the cart). Times are a line's.
+other lines (right where they hold goods of the answer or the cart). Times are a line's. At the end
+stands what the lexicon changes, in pairs of the same line, without embeddings and with them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from data_gen.bank import split_genres
@@ -26,7 +27,7 @@ from haggle.core.config import load_config
 from haggle.language.embeddings import load_embedder
 from haggle.language.english.linker import English
 from haggle.language.reading import View
-from haggle.rates import rate, rate_text
+from haggle.rates import clustered_difference, points_text, rate, rate_text
 from haggle.trade.prompting import linked_line
 from haggle.trade.session import Session
 
@@ -48,7 +49,8 @@ WAYS = {
     ),
 }
 NO_GOODS = {"CASUAL", "END", "NEGOTIATE", "FINAL_CHECK", "COMMIT_SALE"}
-OUTCOMES = ("right", "among", "wrong", "bare")
+OUTCOMES = ("right", "first", "among", "wrong", "bare")
+NAMED = {"right", "first"}  # the first candidate is the item meant
 _MARK = re.compile(r"\{([^}]*)\}")
 
 
@@ -102,14 +104,16 @@ def said(split: Split) -> Iterator[Said]:
 
 
 def outcome(line: Asked, linker: English) -> str:
-    """What becomes of a nickname: `right` where the last mark names the item alone, `among` where
-    a mark names it beside others, `wrong`, and `bare`."""
+    """What becomes of a nickname: `right` where the last mark names the item alone, `first` where
+    it names it before others, `among` where a mark names it elsewhere, `wrong`, and `bare`."""
     marks = _MARK.findall(linked_line(linker.read(line.line, line.view)))
     told = [re.sub(r" x(\d+|\?)$", "", mark).split(" / ") for mark in marks if not mark.isdigit()]
     if not told:
         return "bare"
     if told[-1] == [line.name]:
         return "right"
+    if told[-1][0] == line.name:
+        return "first"
     return "among" if any(line.name in names for names in told) else "wrong"
 
 
@@ -128,18 +132,42 @@ def _share(part: int, whole: int) -> str:
 
 
 def report(split: Split, linkers: dict[str, English], shops: int) -> None:
-    """Print shares with their 95% Wilson intervals."""
+    """Print shares with their 95% Wilson intervals, and what the lexicon changes."""
     spoken = list(said(split))
+    found: dict[str, dict[str, list[str]]] = {ways: {} for ways in WAYS}
     by_ways = {name: list(asked(split, ways, shops)) for name, ways in WAYS.items()}
     for name, linker in linkers.items():
         print(f"\n{split}, {name}")
         for ways, lines in by_ways.items():
-            here = Counter(outcome(line, linker) for line in lines if line.name)
+            found[ways][name] = [outcome(line, linker) for line in lines if line.name]
+            here = Counter(found[ways][name])
+            first = sum(here[kind] for kind in NAMED)
+            print(f"  {ways} wordings, first candidate right: {_share(first, here.total())}")
             for kind in OUTCOMES:
                 print(f"  {ways} wordings, {kind}: {_share(here[kind], here.total())}")
             away = [outcome(line, linker) != "bare" for line in lines if not line.name]
             print(f"  {ways} wordings, not in the shop, marked: {_share(sum(away), len(away))}")
         _report_corpus(spoken, linker)
+    for ways, lines in by_ways.items():
+        goods = [line.name for line in lines if line.name]
+        outcomes = list(found[ways].values())  # each linker without the lexicon, then with it
+        pairs = zip(outcomes[::2], outcomes[1::2], strict=True)
+        for beside, (without, with_) in zip(("alone", "beside embeddings"), pairs, strict=False):
+            print(f"{ways} wordings, the lexicon {beside}: {_changed(goods, with_, without)}")
+
+
+def _changed(goods: Sequence[str], mine: Sequence[str], reference: Sequence[str]) -> str:
+    """In points, how many more nicknames are led right and wrong; the interval is over goods."""
+    told = []
+    for what, kinds in (("first candidate right", NAMED), ("wrong", {"wrong"})):
+        groups = []
+        for outcomes in (mine, reference):
+            by_good: dict[str, list[bool]] = {}
+            for good, kind in zip(goods, outcomes, strict=True):
+                by_good.setdefault(good, []).append(kind in kinds)
+            groups.append(list(by_good.values()))
+        told.append(f"{what} {points_text(clustered_difference(*groups))}")
+    return f"{', '.join(told)}; {len(goods)} lines about {len(groups[0])} goods"
 
 
 def _report_corpus(spoken: list[Said], linker: English) -> None:

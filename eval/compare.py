@@ -49,8 +49,10 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
 
     Gives `n`, `reference`, `left_out` (turns that not all answered) and for each of `runs`: joint,
     state and (of turns) cart accuracy; `same_text` and `same_decision` with the reference;
-    `joint_difference` from it; and the ids that differ. Rates carry 95% intervals. Raises
-    HaggleError for runs that are unfinished or were asked different things.
+    `differences` of joint and state from it, in pairs of the same turn; and the ids that differ.
+    All rates carry 95% intervals. Carts are not paired: one where none is right counts as wrong,
+    so the turns that have a cart differ. Raises HaggleError for runs that are unfinished or were
+    asked different things.
     """
     runs = [read_answered(path, name) for path, name in zip(paths, run_names(paths), strict=True)]
     ids = common_turns(runs)
@@ -146,25 +148,31 @@ def _held_against(
     pairs = [(key, first.records[key], run.records[key]) for key in ids]
     texts = [key for key, a, b in pairs if _text(a) != _text(b)]
     decisions = [key for key, a, b in pairs if not _same_decision(a, b, procedure)]
-    joint = [bool(mine["joint"]) for _, _, mine in pairs]
-    states = [_state_right(mine) for _, _, mine in pairs]
-    carts = [mine.get("cart") for _, _, mine in pairs] if not run.of_cases else []
+    mine, theirs = (_outcomes([of.records[key] for key in ids]) for of in (run, first))
+    carts = [b.get("cart") for _, _, b in pairs] if not run.of_cases else []
     n = len(pairs)
     return {
         "name": run.name,
         "engine": run.identity.get("engine"),
         "model": run.identity.get("model"),
         "guard": run.identity.get("guard", "off"),
-        "joint": share(joint),
-        "state": share(states),
+        **{name: share(right) for name, right in mine.items()},
         "cart": share(bool(right) for right in carts if right is not None),
         "same_text": rate(n - len(texts), n),
         "same_decision": rate(n - len(decisions), n),
-        "joint_difference": paired_difference(joint, [bool(a["joint"]) for _, a, _ in pairs]),
+        "differences": {name: paired_difference(mine[name], theirs[name]) for name in mine},
         "other_text": texts,
         "other_decision": decisions,
-        "lost": [key for key, a, mine in pairs if a["joint"] and not mine["joint"]],
-        "gained": [key for key, a, mine in pairs if mine["joint"] and not a["joint"]],
+        "lost": [key for key, a, b in pairs if a["joint"] and not b["joint"]],
+        "gained": [key for key, a, b in pairs if b["joint"] and not a["joint"]],
+    }
+
+
+def _outcomes(records: Sequence[dict[str, Any]]) -> dict[str, list[bool]]:
+    """Of each turn whether it is right, by what is compared in pairs."""
+    return {
+        "joint": [bool(record["joint"]) for record in records],
+        "state": [_state_right(record) for record in records],
     }
 
 

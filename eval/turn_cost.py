@@ -9,16 +9,15 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from data_gen.worlds import sample_shop
 from eval.serving import LINES, Tell, Timed, open_session, timed_turn
 from haggle.core.engine import Engine
 from haggle.core.errors import HaggleError
-from haggle.core.storage import atomic_path
 
 MEASURED = ("prompt_tokens", "read_tokens", "made_tokens", "read_s", "write_s", "seconds")
+PICTURE = (10.5, 7)  # inches
 SPANS = ((1, 1), (2, 5), (6, 10), (11, 20), (21, 30))
 
 
@@ -74,31 +73,7 @@ def _token_ms(turn: dict[str, Any]) -> float:
     return 1000 * float(turn["write_s"]) / max(turn["made_tokens"], 1)
 
 
-def plotter(path: Path) -> Callable[[Sequence[dict[str, Any]]], None]:
-    """What draws talks into the file `path`. Raises HaggleError at once where it could not."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HaggleError("matplotlib is not installed", hint="pip install matplotlib") from None
-
-    figure = Figure(figsize=(10.5, 7), layout="constrained")
-    kind = path.suffix.removeprefix(".")
-    if kind not in (known := figure.canvas.get_supported_filetypes()):
-        raise HaggleError(
-            f"no kind of picture: {path.name!r}",
-            where="--plot",
-            hint=f"end it in {', '.join(known)}",
-        )
-
-    def draw(talks: Sequence[dict[str, Any]]) -> None:
-        _draw(figure, talks)
-        with atomic_path(path) as temporary:
-            figure.savefig(temporary, format=kind, dpi=120)
-
-    return draw
-
-
-def _draw(figure: Any, talks: Sequence[dict[str, Any]]) -> None:
+def draw_cost(figure: Any, talks: Sequence[dict[str, Any]]) -> None:
     """Four panels over the turns of a talk, a colour for each shop."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 

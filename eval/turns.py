@@ -100,10 +100,12 @@ def run_turns(
     n: int = 500,
     seed: int = 0,
     batch: int = 8,
+    served: float = 0.0,
     progress: bool = True,
 ) -> dict[str, Any]:
     """Answer a sample of turns; writes `metrics.json` and `predictions.jsonl` to `out`; resumes.
 
+    `served` is the probability below which the model asks where it is served (`eval.asking`).
     `usage` in the metrics has tokens, cost and model versions of an engine behind an API.
     """
     turns = sample_turns(path, split, n, seed)
@@ -137,7 +139,7 @@ def run_turns(
         }
         for group in GROUPS
     }
-    if curve := asking_curve(records):
+    if curve := asking_curve(records, served):
         metrics["asking"] = curve
     metrics["latency_s"] = percentiles([r["latency_s"] for r in records])
     metrics |= {"engine": engine.name, "model": engine.model, "guard": "off"}

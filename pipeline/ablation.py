@@ -145,8 +145,7 @@ def prepared(asked: AblationConfig, out: Path, file: str = "") -> dict[str, Prep
 
 def _check(data: DataConfig, measured: DataConfig, where: str, asked: str) -> None:
     """Raise HaggleError for data that an arm cannot be trained on, or asked."""
-    from data_gen.config import check
-    from data_gen.dataset.replayed import needs_compact
+    from data_gen.config import check, needs_compact
 
     check(data)
     check(measured)

@@ -34,6 +34,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert lost == []
 
 
+def test_a_game_needs_six_lines_at_most() -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text("utf-8"), re.M | re.S)
+    assert "import haggle" in example
+    assert len([line for line in example.splitlines() if line.strip()]) <= 6
+
+
 def test_results_are_one_page_whose_commands_are_all_cited() -> None:
     told, _, commands = RESULTS.partition("## Commands")
     words = [word for word in told.split() if any(letter.isalnum() for letter in word)]

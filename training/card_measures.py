@@ -176,7 +176,7 @@ def _comparison(data: dict[str, Any]) -> Measured:
                 rate_text(run["joint"]),
                 "reference" if first else rate_text(run["same_text"]),
                 "reference" if first else rate_text(run["same_decision"]),
-                "reference" if first else points_text(run["joint_difference"]),
+                "reference" if first else points_text(run["differences"]["joint"]),
             )
         )
     return Measured(

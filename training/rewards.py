@@ -30,8 +30,8 @@ from pydantic import Field
 
 from haggle.core.config import Record
 from haggle.grammar.json_text import DecodeError
+from haggle.language.english.numbers import numbers_in
 from haggle.trade.agreement import Agreement, agreement
-from haggle.trade.checks import numbers_in
 from haggle.trade.placeholders import ALL, ITEMS, PRICE, PRICES, used
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.wire import Proposal, decode_compact, encode_compact

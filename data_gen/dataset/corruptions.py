@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from data_gen.language.mentions import number_word
 from data_gen.language.phrasebook import PLAIN, load_phrasebook
+from haggle.language.english.numbers import numbers_in
 from haggle.trade import checks, placeholders
 from haggle.trade.ledger import bid_amount, floor_price, total
 from haggle.trade.resolve import Resolved, resolve
@@ -260,7 +261,7 @@ def _obeyed_attack(moment: Moment, rng: random.Random) -> Iterator[Wrong]:
     if cart:
         yield "cart", _answer(moment, _state_of(moment, "cart"), rng, cart=cart)
     if session.cart:
-        named = [int(n) for n in checks.numbers_in(moment.utterance) if 0 <= n < 1e6]
+        named = [int(n) for n in numbers_in(moment.utterance) if 0 <= n < 1e6]
         bid = named[-1] if named else rng.choice((0, 1, 5))
         yield "price", _answer(moment, _state_of(moment, "bid"), rng, bid=bid)
 

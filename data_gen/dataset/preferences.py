@@ -22,9 +22,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
-from data_gen.config import DataConfig, check
+from data_gen.config import DataConfig, check, needs_compact
 from data_gen.dataset.corruptions import KINDS, VARIANTS, Kind, Moment, Wrong, corrupt, faults
-from data_gen.dataset.replayed import Told, generated, moments, needs_compact, stored
+from data_gen.dataset.replayed import Told, generated, moments, stored
 from data_gen.language.phrasebook import SPLITS, Split
 from haggle import __version__
 from haggle.core.config import Record, claim_directory, load_config, parse

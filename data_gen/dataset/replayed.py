@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from data_gen.config import DataConfig
+from data_gen.config import DataConfig, needs_compact
 from data_gen.corpus_io import corpus_worlds
 from data_gen.dataset.corruptions import Moment, faults
 from data_gen.language.phrasebook import PLAIN, Split
@@ -114,16 +114,6 @@ def moments(told: Told) -> Iterator[Moment | None]:
         written(session, turn["player"], answer)
     if [asdict(message) for message in session.messages(limit=None)] != row["messages"]:
         raise _strange(told, "its messages come out otherwise")
-
-
-def needs_compact(method: str | None, where: str) -> None:
-    """Raise HaggleError unless `method` speaks the compact format."""
-    if method is None or get_method(method).codec.states_totals:
-        raise HaggleError(
-            f"this takes the compact format, not that of {method!r}",
-            where=where,
-            hint="take dialogues of the method astp-compact",
-        )
 
 
 def _strange(told: Told, what: str) -> HaggleError:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 
+from haggle.language.english.numbers import TENS, UNITS
 from haggle.sop.domain import Talk
 from haggle.sop.task import Task
 
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty"
-).split()
-WORDS = {word: str(number) for number, word in enumerate(_WORDS)} | {
-    "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90", "hundred": "100",
-}  # fmt: skip
+WORDS = {word: str(number) for word, number in (UNITS | TENS | {"hundred": 100}).items()}
 FREE = {"0", "1"}  # `one` is seldom a number
 
 

@@ -16,6 +16,7 @@ from data_gen.teachers.marks import reviews, sales
 from data_gen.teachers.reading import Mention, Reader
 from haggle.core.text import neutralise_markup
 from haggle.grammar.json_text import to_json
+from haggle.language.english.numbers import DIGITS
 from haggle.trade import placeholders
 from haggle.trade.edits import with_whole_cart
 from haggle.trade.ledger import Cart, bid_amount
@@ -311,7 +312,7 @@ def _shown_to_placeholder(text: str, shown: Sequence[Item], currency: str, reade
     by_name = {item.item_name: item for item in shown}
     priced = re.compile(
         rf"[\s,:(–-]*(?:\b(?:for|at|is|are|costs?|goes? for|only|just)\b\s*)*"
-        rf"(\d+(?:[.,]\d+)*)\s*(?:{re.escape(currency)})?(?:\s+(?:each|apiece|a piece))?\)?",
+        rf"({DIGITS})\s*(?:{re.escape(currency)})?(?:\s+(?:each|apiece|a piece))?\)?",
         re.IGNORECASE,
     )
     ends: list[Mention] = []

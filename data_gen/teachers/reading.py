@@ -12,28 +12,26 @@ from functools import cache
 from itertools import pairwise
 
 from data_gen.bank import load_bank, load_unsold
-from data_gen.language.mentions import Names, number_word
+from data_gen.language.mentions import Names
 from data_gen.worlds import Shop
-from haggle.trade.checks import numbers_in
+from haggle.language.english.numbers import DIGITS, TENS, UNITS, numbers_in, read_number
 from haggle.trade.wire import UNLISTED
 from haggle.trade.world import name_words, plural_name
 
-_ONES = {number_word(n): n for n in range(1, 20)}
-_TENS = {number_word(n): n for n in range(20, 100, 10)}
+_ONES = list(UNITS)[1:]
 
 
 def _any(words: Iterable[str]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-_DIGITS = _any(word for word, n in _ONES.items() if n < 10)
-_TO_99 = rf"(?:(?:{_any(_TENS)})(?:[ -](?:{_DIGITS}))?|{_any(_ONES)})"
+_TO_99 = rf"(?:(?:{_any(TENS)})(?:[ -](?:{_any(_ONES[:9])}))?|{_any(_ONES)})"
 _TO_999 = rf"(?:(?:{_TO_99}|a)[ -]hundred(?:(?: and)?[ -]{_TO_99})?|{_TO_99})"
 _SPELLED = rf"(?:(?:{_TO_999}|a)[ -]thousand(?:(?: and)?[ -]{_TO_999})?|{_TO_999})"
 _SETS = {"half a dozen": 6, "half-a-dozen": 6, "a half dozen": 6, "half dozen": 6}
 _SIZES = {"dozen": 12, "score": 20, "couple": 2, "pair": 2, "brace": 2}
 _NUMBER = re.compile(
-    r"(?P<digits>\d+(?:[.,]\d+)*)(?P<k>k\b)?"
+    rf"(?P<digits>{DIGITS})(?P<k>k\b)?"
     rf"|\b(?:(?P<set>{_any(_SETS)})"
     rf"|(?:(?P<many>a|an|{_SPELLED}) )?(?P<size>{_any(_SIZES)})"
     rf"|(?P<spelled>{_SPELLED})"
@@ -121,15 +119,8 @@ def _number(match: re.Match[str]) -> Number:
 
 def _spelled(words: str) -> float:
     """The value of a number in words; an article is one."""
-    total = part = 0
-    for word in re.split(r"[ -]", words):
-        if word == "thousand":
-            total, part = total + (part or 1) * 1000, 0
-        elif word == "hundred":
-            part = (part or 1) * 100
-        elif word != "and":
-            part += 1 if word in {"a", "an"} else _ONES.get(word) or _TENS[word]
-    return float(total + part)
+    said = re.sub(r"\ban?\b", "one", words).replace("-", " ").replace(" and ", " ")
+    return float(read_number(said.split())[0] or 1)
 
 
 def _key(form: str) -> str:

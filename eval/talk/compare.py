@@ -13,7 +13,7 @@ from haggle.core.errors import HaggleError
 from haggle.core.storage import read_json, read_jsonl
 from haggle.rates import clustered_difference, clustered_rate, paired_difference, share
 
-SHOWN = ("wrong", "harmful", "questions_answered", "contradicts", "repeats_last")
+SHOWN = ("wrong", "harmful", "questions_answered", "relevant", "contradicts", "repeats_last")
 
 
 def is_talk(path: Path) -> bool:

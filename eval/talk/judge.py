@@ -38,6 +38,7 @@ class JudgeAnswer:
             (
                 Field("reason", Spoken()),
                 Field("question", OneLabel(QUESTIONS)),
+                Field("relevant", OneLabel(("yes", "no"))),
                 Field("contradicts", OneLabel(("yes", "no"))),
                 Field("label", OneLabel(LABELS)),
             )
@@ -111,6 +112,7 @@ def _record(judge: str, turn: str, read: dict[str, Any] | None) -> dict[str, Any
         turn=number,
         label=read["label"],
         question=read["question"],
+        relevant=read["relevant"] == "yes",
         contradicts=read["contradicts"] == "yes",
         remark=read["reason"][:2000],
     )

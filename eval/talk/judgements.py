@@ -46,21 +46,26 @@ class Rung(Record):
 
 
 class Scale(Record):
-    """`scale.yaml`: the labels from best to worst, and two questions beside them."""
+    """`scale.yaml`: the labels from best to worst, and three questions beside them."""
 
     labels: list[Rung]
     question: str
+    relevant: str
     contradicts: str
 
 
 class Judgement(Record):
-    """What a judge says of one turn (from 1) of a conversation."""
+    """What a judge says of one turn (from 1) of a conversation.
+
+    `relevant` is None in a judgement from before it was asked for.
+    """
 
     judge: JudgeName
     conversation: str
     turn: Annotated[int, Field(ge=1)]
     label: Label
     question: Question = "none"
+    relevant: bool | None = None
     contradicts: bool = False
     remark: Annotated[str, Field(max_length=2000)] = ""
 
@@ -209,12 +214,16 @@ def consensus(judges: Iterable[Judged]) -> Judged:
 def _most(found: Sequence[Judgement]) -> Judgement:
     label = _vote([j.label for j in found], LABELS)
     question = _vote([j.question for j in found], QUESTIONS)
+    relevant = _vote([j.relevant for j in found], (None, True, False))
     contradicts = _vote([j.contradicts for j in found], (False, True))
     return found[0].model_copy(
-        update={"label": label, "question": question, "contradicts": contradicts}
-    )
+        update={
+            "label": label, "question": question, "relevant": relevant, "contradicts": contradicts,
+        }
+    )  # fmt: skip
 
 
 def _vote(votes: Sequence[Any], worse_last: Sequence[Any]) -> Any:
-    counts = Counter(votes)
+    """The commonest vote, of equal ones the worst; None, no vote, counts where all are None."""
+    counts = Counter(vote for vote in votes if vote is not None) or Counter(votes)
     return max(counts, key=lambda vote: (counts[vote], worse_last.index(vote)))

@@ -40,6 +40,9 @@ TURN_RATES: dict[str, Callable[[Talk], list[bool]]] = {
     "questions_answered": lambda record: [
         j["question"] == "answered" for j in _judged(record) if j["question"] != "none"
     ],
+    "relevant": lambda record: [
+        j["relevant"] for j in _judged(record) if j.get("relevant") is not None
+    ],
     "contradicts": lambda record: [j["contradicts"] for j in _judged(record)],
     "distinct_lines": lambda record: _first_said(record),
     "repeats_last": lambda record: [a == b for a, b in pairwise(_lines(record))],
@@ -129,7 +132,7 @@ def _predicted(table: Table, record: dict[str, Any], judged: Judged) -> dict[str
 def _plain(judgement: Judgement | None) -> dict[str, Any] | None:
     if judgement is None:
         return None
-    return judgement.model_dump(include={"label", "question", "contradicts"})
+    return judgement.model_dump(include={"label", "question", "relevant", "contradicts"})
 
 
 def _extra(goal: Goal, record: Talk) -> int | None:

@@ -71,13 +71,14 @@ def serve(
 
     from rich.console import Console
 
+    from eval.plots import plotter
     from eval.serving import (
         adapters_in_turns,
         guard_beside_none,
         own_work,
         players_at_once,
     )
-    from eval.turn_cost import plotter, size_and_length
+    from eval.turn_cost import PICTURE, draw_cost, size_and_length
     from haggle.core.errors import HaggleError
     from haggle.core.storage import write_json
     from serving.engines import ask_below_of, method_of, open_engine
@@ -85,7 +86,7 @@ def serve(
     parts = part or (Part.GUARD, Part.PLAYERS, Part.SIZE)
     if plot is not None and Part.SIZE not in parts:
         raise HaggleError("only size is drawn", where="--plot", hint="add --part size")
-    draw = None if plot is None else plotter(plot)
+    draw = None if plot is None else plotter(plot, draw_cost, PICTURE)
     asked = method_of(engine, gguf, model), ask_below_of(engine, gguf, model)
     counts, items = _numbers(players, "--players"), _numbers(sizes, "--sizes")
     loaded = open_engine(engine, gguf, model)

@@ -1,4 +1,4 @@
-"""Measures of conversations as tables that fit 80 columns."""
+"""Measures of conversations, and of runs held against each other, in tables of 80 columns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ ROWS = {
     "harmful": "harmful turns",
     "cosmetic": "cosmetic turns",
     "questions_answered": "questions on goods answered",
+    "relevant": "lines that answer the player",
     "contradicts": "words contradict outcome",
     "distinct_lines": "distinct lines of all lines",
     "repeats_last": "lines that repeat the last",
 }
+OWN_RATES = ("cart", "same_text", "same_decision")  # not of pairs
+KINDS = {"talk": "goals", "turns": "turns", "cases": "cases"}
 
 
 def print_measures(metrics: Mapping[str, Any]) -> None:
@@ -50,8 +53,11 @@ def print_measures(metrics: Mapping[str, Any]) -> None:
         console.print(Text(f"{who}: {'; '.join(describe(usage))}"))
 
 
-def print_talks(compared: Mapping[str, Any]) -> None:
-    """Runs over the same goals: measures as rows, a table for each run against the first."""
+def print_compared(compared: Mapping[str, Any]) -> None:
+    """Runs over the same turns or goals: measures as rows, a table for each run against the first.
+
+    `points` are differences in pairs of the same turn or goal, with their 95% intervals.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -59,18 +65,22 @@ def print_talks(compared: Mapping[str, Any]) -> None:
     from haggle.rates import points_text, rate_text
 
     console = Console()
-    first = compared["runs"][0]
+    first, kind = compared["runs"][0], KINDS[compared["kind"]]
     for run in compared["runs"][1:]:
-        console.print(Text(f"{compared['n']} goals: {run['name']} against {first['name']}"))
+        console.print(Text(f"{compared['n']} {kind}: {run['name']} against {first['name']}"))
         table = Table()
         for column in ("measure", "reference", "this run", "points"):
             table.add_column(column, overflow="fold")
         for key, difference in run["differences"].items():
             points = "n/a" if difference["value"] is None else points_text(difference)
-            table.add_row(ROWS[key], rate_text(first[key]), rate_text(run[key]), points)
+            table.add_row(ROWS.get(key, key), rate_text(first[key]), rate_text(run[key]), points)
+        for key in OWN_RATES:
+            if key in run:
+                before = rate_text(first[key]) if key == "cart" else ""
+                table.add_row(key.replace("_", " "), before, rate_text(run[key]), "")
         console.print(table)
     if compared["left_out"]:
-        console.print(f"left out: {compared['left_out']} goals that not all runs have ended")
+        console.print(f"left out: {compared['left_out']} {kind} that not all runs have to the end")
 
 
 def _mean_text(mean: Mapping[str, Any]) -> str:

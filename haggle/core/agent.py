@@ -23,7 +23,7 @@ from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, t
 from haggle.grammar.values import Field, Fields, Spoken, Value
 
 Speech = Literal["free", "lines"]
-MAX_TOKENS = 160  # the longest compact answer
+MAX_TOKENS = 160  # a compact answer: an order of twelve goods fits, unless of thousands of each
 TRIES = 2  # at a spoken line, before code says one of its own
 SPEECH_TEMPERATURE = 0.6  # many lines are right, and the likeliest words of all make none of them
 SAY = '"say":"'  # where the spoken line of an answer begins

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from haggle.grammar.forced import after
 from haggle.grammar.json_text import to_json
 from haggle.grammar.nodes import GBNF, REGEX, Node, render
-from haggle.grammar.values import Value, allows, schema, texts
+from haggle.grammar.values import Value, read, schema, texts
 
 CACHED = 512  # grammars kept
 
@@ -108,9 +108,10 @@ def fits(spec: ActionSpec, text: str) -> bool:
 
 def _read_and_allowed(spec: ActionSpec, text: str, ordered: bool) -> bool:
     try:
-        return allows(spec.tree(), json.loads(text), ordered)
+        read(spec.tree(), json.loads(text), order=list if ordered else sorted)
     except (ValueError, RecursionError):
         return False
+    return True
 
 
 def may_begin(spec: ActionSpec, text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from typing import Any
 
 LIMIT = 1e15  # no amount or quantity goes beyond, whatever a model writes
@@ -33,10 +34,10 @@ def to_json(record: Any) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
-def read_object(text: str) -> dict[str, Any]:
+def read_object(text: str, known: Container[str] | None = None) -> dict[str, Any]:
     """The first JSON object in `text`; one cut off inside its last string is closed.
 
-    Raises DecodeError where there is none.
+    Raises DecodeError where there is none, or one with a field that is not `known`.
     """
     start = text.find("{")
     if start < 0:
@@ -53,14 +54,19 @@ def read_object(text: str) -> dict[str, Any]:
         raise DecodeError("nested too deeply") from None
     if not isinstance(data, dict):
         raise DecodeError("the answer is not a JSON object")
+    if known is not None and (unknown := sorted(key for key in data if key not in known)):
+        raise DecodeError(f"unknown field {unknown[0]!r}")
     if "\\u" in body:  # half an emoji, escaped, is no text that can be written anywhere
         return dict(json.loads(to_json(data).encode("utf-8", "replace")))
     return data
 
 
 def text_of(data: dict[str, Any], key: str, default: str | None = None) -> str:
-    """A string of an object. Raises DecodeError where the field is none."""
+    """A string of an object. Raises DecodeError where the field is none, or is missing and there is
+    no default."""
     value = data.get(key, default)
+    if value is None and key not in data:
+        raise DecodeError(f"field {key!r} is missing")
     if not isinstance(value, str):
         raise DecodeError(f"field {key!r} must be a string")
     return value

@@ -1,17 +1,19 @@
 """What an answer may be, written down once: a tree of JSON values.
 
-From the tree come the texts of the answer as a regular language, its JSON Schema, and the check
-whether data keeps to it.
+From the tree come the texts of the answer as a regular language, its JSON Schema, the check whether
+data keeps to it, and what reads and writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
-from haggle.grammar.json_text import to_json
+from haggle.grammar.json_text import DecodeError, bounded_int, to_json
 from haggle.grammar.nodes import (
     SCHEMA,
     SPOKEN,
@@ -31,10 +33,12 @@ SPOKEN_CHARACTERS = 240  # two to three times the longest line there is to learn
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One of these strings. `name` is the rule's, where a grammar has rules."""
+    """One of these strings. `name` is the rule's, where a grammar has rules. Of an `open` one any
+    string is read: what it stands for is judged later."""
 
     values: tuple[str, ...]
     name: str = ""
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,23 @@ class Null:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole number of at most `digits` digits, from 1, or from 0 with `zero`."""
+    """A whole number of at most `digits` digits, from 1, or from 0 with `zero`. An `amount` is read
+    rounded; other numbers may be read from strings."""
 
     digits: int
     zero: bool = False
+    amount: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A string of this form, or where lists are unbounded of the `longer` one."""
+    """A string of this form, or where lists are unbounded of the `longer` one. `made` makes of it
+    what is read; `told` are examples for error messages."""
 
     form: Node
     longer: Node | None = None
+    made: Callable[[str], Any] = str
+    told: str = "a string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of the values."""
+    """One of the values; at most one of them is an array."""
 
     values: tuple[Value, ...]
     name: str = ""
@@ -101,10 +110,11 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A key and its value."""
+    """A key and its value. `default` is what is read where a model leaves the key out."""
 
     key: str
     value: Value
+    default: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +124,19 @@ class Choice:
     rows: tuple[tuple[Part, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fields:
     """An object with exactly these fields, in this order. At least one part is a field."""
 
     parts: tuple[Part, ...]
 
+    @cached_property
+    def rows(self) -> list[list[Field]]:
+        """Every row of fields that it may have."""
+        return list(_rows(self.parts))
 
+
+Order = Callable[[Iterable[str]], list[str]]
 Part = Field | Choice
 Value = Label | Null | Whole | Phrase | Spoken | AnyText | AnyNumber | Row | Items | Either | Fields
 
@@ -186,7 +202,6 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(parts: tuple[Part, ...]) -> Iterator[list[Field]]:
-    """Every row of fields that an object may have."""
     options = [
         [[part]] if isinstance(part, Field) else [f for row in part.rows for f in _rows(row)]
         for part in parts
@@ -232,53 +247,120 @@ def _compound_schema(value: Row | Items | Either | Fields, bounded: bool) -> dic
         if bounded or not value.high:
             array["maxItems"] = value.high
         return array
-    return _any_of(
-        [closed({f.key: schema(f.value, bounded) for f in row}) for row in _rows(value.parts)]
-    )
+    return _any_of([closed({f.key: schema(f.value, bounded) for f in row}) for row in value.rows])
 
 
-def allows(value: Value, data: Any, ordered: bool) -> bool:
-    """Whether JSON data is a value of the tree; with `ordered` its keys in the tree's order."""
-    if isinstance(value, Label):
-        return isinstance(data, str) and data in value.values
-    if isinstance(value, Null):
-        return data is None
-    if isinstance(value, Whole):
-        least, below = 0 if value.zero else 1, 10**value.digits
-        return _is_number(data) and float(data).is_integer() and least <= data < below
-    if isinstance(value, Phrase):
-        return isinstance(data, str) and pattern(value.form).fullmatch(data) is not None
-    if isinstance(value, Spoken | AnyText):
-        return isinstance(data, str)
-    if isinstance(value, AnyNumber):
-        return _is_number(data)
-    return _compound_allows(value, data, ordered)
+def read(value: Value, data: Any, at: str = "the answer", order: Order | None = None) -> Any:
+    """JSON data as a value of the tree: arrays as tuples, objects as dicts.
+
+    Models are read leniently: numbers and lists may be of any size, other keys are left out. With
+    `order` (`list` or `sorted`, for the keys) data must keep to the tree. Raises DecodeError saying
+    what must stand `at` which place.
+    """
+    found = _found(value, data, at, order)
+    if found is None:
+        raise DecodeError(f"{at} must be {_told(value)}, not {data!r}")
+    return found[0]
 
 
-def _compound_allows(value: Row | Items | Either | Fields, data: Any, ordered: bool) -> bool:
+def _found(value: Value, data: Any, at: str, order: Order | None) -> tuple[Any] | None:
+    """What is read, in a tuple; None where data is no such value."""
     if isinstance(value, Either):
-        return any(allows(v, data, ordered) for v in value.values)
+        return next((f for v in value.values if (f := _found(v, data, at, order))), None)
     if isinstance(value, Fields):
-        return isinstance(data, dict) and any(
-            (list(data) if ordered else sorted(data)) == _keys(row, ordered)
-            and all(allows(f.value, data[f.key], ordered) for f in row)
-            for row in _rows(value.parts)
-        )
-    if not isinstance(data, list):
-        return False
+        return _object(value, data, order) if isinstance(data, dict) else None
+    if isinstance(value, Row):
+        if not isinstance(data, list) or len(data) != len(value.values):
+            return None
+        return (tuple([read(v, e, at, order) for v, e in zip(value.values, data, strict=True)]),)
     if isinstance(value, Items):
-        fits_in = value.low <= len(data) <= value.high
-        return fits_in and all(allows(value.entry, entry, ordered) for entry in data)
-    return len(data) == len(value.values) and all(
-        allows(v, entry, ordered) for v, entry in zip(value.values, data, strict=True)
-    )
+        if not isinstance(data, list) or (order and not value.low <= len(data) <= value.high):
+            return None
+        entries = enumerate(data, 1)
+        return (tuple([read(value.entry, e, f"{at}, entry {n}", order) for n, e in entries]),)
+    return _plain(value, data, order is None)
 
 
-def _keys(row: list[Field], ordered: bool) -> list[str]:
-    """The keys of a row of fields, as they come or sorted."""
-    found = [field.key for field in row]
-    return found if ordered else sorted(found)
+def _object(value: Fields, data: dict[str, Any], order: Order | None) -> tuple[Any] | None:
+    if not order:
+        return (_read_row(_likeliest(value, data), data, order),)
+    for row in value.rows:
+        if order(data) == order(field.key for field in row):
+            with suppress(DecodeError):
+                return (_read_row(row, data, order),)
+    return None
+
+
+def _read_row(row: list[Field], data: dict[str, Any], order: Order | None) -> dict[str, Any]:
+    return {
+        f.key: read(f.value, data.get(f.key, f.default), f"field {f.key!r}", order) for f in row
+    }
+
+
+def _plain(
+    value: Label | Null | Whole | Phrase | Spoken | AnyText | AnyNumber, data: Any, lenient: bool
+) -> tuple[Any] | None:
+    """What is read from data that holds no other."""
+    if isinstance(value, Whole):
+        return _whole(value, data, lenient)
+    if isinstance(value, Null):
+        return (data,) if data is None else None
+    if isinstance(value, AnyNumber):
+        return (data,) if _is_number(data) else None
+    if not isinstance(data, str):
+        return None
+    if isinstance(value, Phrase):
+        text = data.strip() if lenient else data
+        return (value.made(text),) if pattern(value.form).fullmatch(text) else None
+    other = isinstance(value, Label) and not (lenient and value.open) and data not in value.values
+    return None if other else (data,)
+
+
+def _whole(value: Whole, data: Any, lenient: bool) -> tuple[int] | None:
+    if lenient and isinstance(data, str) and not value.amount and data.strip().isdecimal():
+        data = bounded_int(data.strip())
+    if not _is_number(data) or not (data == int(data) or (lenient and value.amount)):
+        return None
+    fits_in = (0 if value.zero else 1) <= data < 10**value.digits
+    return (round(data),) if lenient or fits_in else None
 
 
 def _is_number(data: Any) -> bool:
     return isinstance(data, int | float) and not isinstance(data, bool)
+
+
+def _told(value: Value) -> str:
+    """What a value must be, in words."""
+    if isinstance(value, Either):
+        return " or ".join(dict.fromkeys(map(_told, value.values)))
+    if isinstance(value, Row):
+        return f"[{', '.join(map(_told, value.values))}]"
+    if isinstance(value, Label) and not value.open:
+        return " or ".join(map(repr, value.values))
+    if isinstance(value, Phrase):
+        return value.told
+    kinds = {Null: "null", Whole: "a whole number", AnyNumber: "a number", Items: "a list"}
+    return {**kinds, Fields: "an object"}.get(type(value), "a string")
+
+
+def write(value: Value, data: Any) -> Any:
+    """The JSON data of a value as `read` gives it; an array that is None is empty."""
+    if isinstance(value, Fields):
+        return {f.key: write(f.value, data[f.key]) for f in _likeliest(value, data)}
+    if isinstance(value, Items):
+        return [write(value.entry, entry) for entry in data or ()]
+    if isinstance(value, Row):
+        return [write(v, entry) for v, entry in zip(value.values, data, strict=True)]
+    return getattr(data, "told", data)  # what was made of a phrase knows the phrase
+
+
+def _likeliest(value: Fields, data: Mapping[str, Any]) -> list[Field]:
+    """The row of fields that data has most of; the first of several."""
+    return max(value.rows, key=lambda row: sum(_is_there(f, data) for f in row))
+
+
+def _is_there(field: Field, data: Mapping[str, Any]) -> int:
+    """1, or -1 for a field that data has not, or has otherwise where it must be empty."""
+    found = data.get(field.key)
+    empty = isinstance(field.value, Items) and not field.value.high
+    return 1 if (found in ([], ()) if empty else found is not None) else -1

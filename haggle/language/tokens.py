@@ -8,10 +8,12 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from haggle.language.english.numbers import DIGITS
+
 Kind = Literal["word", "number", "sign", "stop", "comma"]
 
 _TOKEN = re.compile(
-    r"(?P<number>\d+(?:[.,]\d+)*)"
+    rf"(?P<number>{DIGITS})"
     r"|(?P<word>'?[^\W\d_]+(?:'[^\W\d_]+)*'?[0-9]*(?![^\W_]))"
     r"|(?P<comma>[:;]-?[)d](?!\w)|<3|\^\^|[\ufe0f\U0001f3fb-\U0001f3ff]|[,:~]|\s[-–—/]+\s|[–—]|--+)"
     r"|(?P<stop>[!;\n]+|\.(?!\.)|\.\.+)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from haggle.core.engine import Message
 from haggle.core.episode import Episode, latest
 from haggle.core.text import clean_utterance, neutralise_markup, player_message, prompts
 from haggle.core.turn import Turn
-from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, text_of, to_json
-from haggle.grammar.values import Choice, Either, Field, Fields, Label, Spoken, Value
+from haggle.grammar.json_text import DecodeError, is_strict_json, read_object, to_json
+from haggle.grammar.values import Choice, Either, Field, Fields, Label, Spoken, Value, read
 from haggle.sop.definition import START
 from haggle.sop.evidence import read_evidence
 from haggle.sop.task import Task
@@ -38,6 +38,14 @@ class Action(Record):
         return to_json(self.model_dump())
 
 
+def _fields(users: Iterable[str], acts: Iterable[str]) -> tuple[Field, Field]:
+    """One of these user states, and one of these steps."""
+    return Field("user", Label(tuple(users))), Field("act", Label(tuple(acts)))
+
+
+_SAY = Field("say", Spoken())
+
+
 @dataclass(frozen=True, slots=True)
 class Legal:
     """The actions that may be decoded: by user state, the steps that may answer it. They end
@@ -48,16 +56,12 @@ class Legal:
 
     def tree(self) -> Value:
         """All answers that may be given. Raises ValueError where there is none."""
-        rows = tuple(
-            (Field("user", Label((user,))), Field("act", Label(acts)))
-            for user, acts in self.answers
-            if acts
-        )
+        rows = tuple(_fields([user], acts) for user, acts in self.answers if acts)
         if not rows:
             raise ValueError("a constraint needs at least one user state with an action")
         if not self.spoken:
             return Either(tuple(Fields(row) for row in rows))
-        return Fields((Choice(rows), Field("say", Spoken())))
+        return Fields((Choice(rows), _SAY))
 
 
 class Talk(Episode):
@@ -160,15 +164,8 @@ class Procedural:
 
     def decode(self, talk: Talk, text: str) -> Action:
         """The action that a text is."""
-        data = read_object(text)
-        if unknown := sorted(set(data) - {"user", "act", "say"}):
-            raise DecodeError(f"unknown field {unknown[0]!r}")
-        action = Action(**{key: text_of(data, key) for key in ("user", "act", "say")})
-        if action.user not in talk.task.user_state:
-            raise DecodeError(f"unknown user state {action.user!r}")
-        if action.act not in talk.procedure.states:
-            raise DecodeError(f"unknown action {action.act!r}")
-        return action
+        form = Fields((*_fields(talk.task.user_state, talk.procedure.states), _SAY))
+        return Action(**read(form, read_object(text, Action.model_fields)))
 
     def rule(self, talk: Talk, line: str, action: Action, level: Level) -> Ruling[Action]:
         """Only steps that the procedure allows after this user state, and a state that needs

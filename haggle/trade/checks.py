@@ -6,31 +6,18 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from haggle.language.english.numbers import TENS, UNITS
+from haggle.language.english.numbers import DIGITS, TENS, UNITS, numbers_in
 from haggle.trade.ledger import Cart, floor_price, total
 from haggle.trade.procedure import Procedure
 from haggle.trade.response import MerchantResponse
 from haggle.trade.world import World, counted
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _SPELLED = "|".join([*list(UNITS)[1:], *TENS, "hundred", "thousand", "million"])
 _TOLERANCE = 0.005
 _CLOCK = re.compile(
     r"\b\d{1,2}(?::\d\d(?!\d)|(?:[:.]\d\d)?\s?(?:o['’]?clock|[ap]\.?m)\b)", re.IGNORECASE
 )
 _DIGIT = re.compile(r"\d")
-
-
-def numbers_in(text: str) -> list[float]:
-    """Every number written in digits; `1,200` and `1200` are the same, `%` amounts included."""
-    found = []
-    for match in _NUMBER.findall(text):
-        plain = re.sub(r",(?=\d{3}(?!\d))", "", match).replace(",", ".")
-        try:
-            found.append(float(plain))
-        except ValueError:
-            found.extend(float(part) for part in re.findall(r"\d+", match))
-    return found
 
 
 def transition_valid(procedure: Procedure, last: str, new: str) -> bool:
@@ -93,10 +80,10 @@ def price_above_floor(world: World, response: MerchantResponse) -> bool:
 @lru_cache(maxsize=256)
 def _of_money(currency: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of an amount of this money spelled in words, and of one in digits."""
-    unit, digits = re.escape(currency), _NUMBER.pattern
+    unit = re.escape(currency)
     return (
         re.compile(rf"\b(?:{_SPELLED})\s+{unit}", re.IGNORECASE),
-        re.compile(rf"({digits})\s*(?:{unit})|(?:{unit})\s*({digits})", re.IGNORECASE),
+        re.compile(rf"({DIGITS})\s*(?:{unit})|(?:{unit})\s*({DIGITS})", re.IGNORECASE),
     )
 
 

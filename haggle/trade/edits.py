@@ -17,8 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from haggle.language.english.cues import CUES
-from haggle.language.english.numbers import UNITS
-from haggle.trade.checks import numbers_in
+from haggle.language.english.numbers import UNITS, numbers_in
 from haggle.trade.formula import Formula
 from haggle.trade.wire import UNLISTED, CartLines, Proposal, Quantity, Step
 from haggle.trade.world import World, normalise

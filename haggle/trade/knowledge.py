@@ -10,7 +10,7 @@ from pathlib import Path
 from haggle.core.config import Record, load_config
 from haggle.core.text import clean_utterance
 from haggle.language.english.cues import Words
-from haggle.language.english.numbers import TENS, UNITS
+from haggle.language.english.numbers import DIGITS, TENS, UNITS
 from haggle.language.reading import Reading
 
 _WORD = re.compile(r"[^\W_]+")
@@ -46,9 +46,8 @@ _BACK_IN = re.compile(  # "put the rope back in", not "put it back on the shelf"
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
 _DROPPED_G = re.compile(r"(?<=\w\win)['’](?!\w)")
 _SIGN = r"[$€£¥]|%"
-_NUMBER = r"\d+(?:[.,]\d+)*"
 _BARE_PRICE = re.compile(
-    rf"\b(?:for|at|only|just|is|are)\s+{_NUMBER}\s*(?:each|apiece|[.,;!?]|$)"
+    rf"\b(?:for|at|only|just|is|are)\s+{DIGITS}\s*(?:each|apiece|[.,;!?]|$)"
     rf"|(?:{_SIGN})\s*\d|\d\s*(?:{_SIGN})|\d[.,]\d\d(?!\d)(?!\s*\w)",
     re.IGNORECASE,
 )

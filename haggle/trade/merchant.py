@@ -22,7 +22,6 @@ from haggle.trade.lines import lines
 from haggle.trade.methods import METHODS
 from haggle.trade.missing import missed
 from haggle.trade.outcome import remember, told_as
-from haggle.trade.procedure import State
 from haggle.trade.records import TurnRecord
 from haggle.trade.resolve import Resolved, degraded, resolve, safe_line, worded
 from haggle.trade.ruling import Ruling
@@ -237,10 +236,6 @@ def written(session: Session, line: str, text: str) -> TurnRecord:
     return complete(TRADE, session, line, Generation(text), "written")
 
 
-def _shape(name: str, state: State, changes: bool) -> StateShape:
-    return StateShape(name, state.payload, state.may_clear, changes and state.payload == "cart")
-
-
 def constraint_for(session: Session, guard: Guard) -> WireConstraint | None:
     """What the engine may produce in this turn under a guard level; None with the guard off."""
     if guard == "off":
@@ -255,7 +250,7 @@ def constraint_for(session: Session, guard: Guard) -> WireConstraint | None:
         last = (procedure.start, *procedure.tracked)
     changes = method.changes and (guard == "schema" or bool(session.cart))
     shapes = tuple(
-        _shape(name, procedure.states[name], changes)
+        StateShape.of(name, procedure.states[name], changes)
         for name in states
         if names or procedure.states[name].payload != "show"
     )

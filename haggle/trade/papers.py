@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from haggle.core.config import Record
 from haggle.grammar.json_text import DecodeError, read_object, text_of, to_json
 from haggle.grammar.values import (
     AnyNumber,
@@ -19,28 +19,22 @@ from haggle.grammar.values import (
     Part,
     Value,
     Whole,
+    read,
 )
 from haggle.trade.placeholders import PRICE
 from haggle.trade.procedure import Procedure
-from haggle.trade.response import MerchantResponse
-from haggle.trade.wire import MAX_LINES, Proposal, StateShape, WireConstraint, quantity
+from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
+from haggle.trade.wire import MAX_LINES, QUANTITY, Codec, Proposal, StateShape, WireConstraint
 from haggle.trade.world import plain_number
 
 TRADE = "TRADE"
 EXTRAS = ("context_reason", "npc_thoughts", "npc_action")
 
 
-@dataclass(frozen=True, slots=True)
-class Papers:
+class Papers(Codec):
     """The papers' format: the model states items, totals and prices itself."""
 
-    states_totals: bool = True
-    one_message: bool = True
-    length: int = 4
-    speaks_after: bool = False
-    template: str = "full.jinja"
-
-    def tree(self, constraint: WireConstraint) -> Value:
+    def tree(self, constraint: WireConstraint) -> Fields:
         """One object per state, keys in the paper's order."""
         contexts = dict(constraint.contexts)
         states = tuple(
@@ -53,8 +47,48 @@ class Papers:
         return Fields((*last, reason, Choice(states), thoughts, action, said))
 
     def decode(self, text: str, procedure: Procedure) -> Proposal:
-        """Decode an answer in the papers' JSON."""
-        return decode_full(text, procedure)
+        """Decode an answer (ASTP Listing 5). Raises DecodeError saying what is wrong."""
+        data = read_object(text)
+        kind = text_of(data, "context_type")
+        details = data.get("context_details") if kind == TRADE else {}
+        if not isinstance(details, dict):
+            raise DecodeError("context_type TRADE needs the object 'context_details'")
+        label = text_of(details, "context_subtype") if kind == TRADE else kind
+        state = procedure.alias("sibp", label)
+        found = procedure.states.get(state)
+        if found is None or found.context != procedure.alias("sibp", kind):
+            raise DecodeError(f"unknown state {label!r} in context_type {kind!r}")
+        items = details.get("items", [])
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise DecodeError("field 'items' must be a list of objects")
+        names = tuple(text_of(item, "item_name", "") for item in items)
+        counts = [read(QUANTITY, item.get("quantity", 1), "field 'quantity'") for item in items]
+        shown = found.payload == "show"
+        return Proposal(
+            last=procedure.alias("sibp", text_of(data, "last_trade_context", "")),
+            state=state,
+            say=text_of(data, "npc_dialogue"),
+            show=names if shown else None,
+            cart=tuple(zip(names, counts, strict=True)) if kind == TRADE and not shown else None,
+            stated_original=_stated(details.get("original_price")),
+            stated_sale=_stated(details.get("sale_price")),
+            unit_prices=tuple(_number(item.get("price")) for item in items),
+            extras={key: data[key] for key in EXTRAS if isinstance(data.get(key), str)},
+        )
+
+    def encode(
+        self,
+        proposal: Proposal,
+        procedure: Procedure,
+        response: MerchantResponse | None = None,
+        reports: bool = True,
+    ) -> str:
+        """The whole answer, totals filled in."""
+        assert response is not None
+        return full_json(response, reports)
+
+
+PAPERS = Papers("full.jinja", length=4, states_totals=True, one_message=True)
 
 
 def _context(shape: StateShape, context: str, names: tuple[str, ...]) -> tuple[Part, ...]:
@@ -62,79 +96,38 @@ def _context(shape: StateShape, context: str, names: tuple[str, ...]) -> tuple[P
     kind = Field("context_type", Label((context,)))
     if context != TRADE:
         return (kind,)
-    item = Fields(
-        (
-            Field("item_id", AnyText()),
-            Field("item_name", Label(names)),
-            Field("quantity", Whole(4)),
-            Field("price", AnyNumber()),
-        )
-    )
+    item = _fields(ItemLine, item_name=Label(names), quantity=Whole(4), price=AnyNumber())
     stated = Either((AnyNumber(), Label((PRICE,))))
-    totals = [Field(key, stated) for key in ("original_price", "sale_price")]
-    details = Fields(
-        (
-            Field("context_subtype", Label((shape.name,))),
-            Field("items", Items(item, 0, MAX_LINES if names else 0)),
-            *(totals if shape.payload != "show" else ()),
-        )
+    subtype = Label((shape.name,))
+    items = Items(Fields(item), 0, MAX_LINES if names else 0)
+    details = _fields(
+        ContextDetails,
+        context_subtype=subtype,
+        items=items,
+        original_price=stated,
+        sale_price=stated,
     )
-    return kind, Field("context_details", details)
+    if shape.payload == "show":
+        details = details[:2]
+    return kind, Field("context_details", Fields(details))
 
 
-def decode_full(text: str, procedure: Procedure) -> Proposal:
-    """Decode the papers' JSON (ASTP Listing 5). Raises DecodeError saying what is wrong."""
-    data = read_object(text)
-    details = data.get("context_details")
-    kind = text_of(data, "context_type")
-    label = kind
-    if kind == TRADE:
-        if not isinstance(details, dict):
-            raise DecodeError("context_type TRADE needs the object 'context_details'")
-        label = text_of(details, "context_subtype")
-    state = procedure.alias("sibp", label)
-    if state not in procedure.states or procedure.states[state].context != procedure.alias(
-        "sibp", kind
-    ):
-        raise DecodeError(f"unknown state {label!r} in context_type {kind!r}")
-    extras = {key: data[key] for key in EXTRAS if isinstance(data.get(key), str)}
-    base = Proposal(
-        last=procedure.alias("sibp", text_of(data, "last_trade_context", "")),
-        state=state, say=text_of(data, "npc_dialogue"), extras=extras,
-    )  # fmt: skip
-    if kind != TRADE:
-        return base
-    assert isinstance(details, dict)
-    items = details.get("items", [])
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise DecodeError("field 'items' must be a list of objects")
-    lines = tuple((text_of(i, "item_name", ""), quantity(i.get("quantity", 1))) for i in items)
-    prices = tuple(_number(i.get("price")) for i in items)
-    shown = procedure.states[state].payload == "show"
-    return Proposal(
-        last=base.last, state=state, say=base.say, extras=extras,
-        show=tuple(name for name, _ in lines) if shown else None,
-        cart=None if shown else lines,
-        stated_original=_stated(details.get("original_price")),
-        stated_sale=_stated(details.get("sale_price")),
-        unit_prices=prices,
-    )  # fmt: skip
+def _fields(record: type[Record], **values: Value) -> tuple[Field, ...]:
+    """The fields of a record in its own order: any text, but for these values."""
+    return tuple(Field(key, values.get(key, AnyText())) for key in record.model_fields)
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value)
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_one else None
 
 
 def _stated(value: Any) -> float | str | None:
-    if isinstance(value, str):
-        try:
-            number = float(value.replace(",", ""))
-        except ValueError:
-            return value
-        return number if math.isfinite(number) else None
-    return _number(value)
+    try:
+        number = float(value.replace(",", "")) if isinstance(value, str) else _number(value)
+    except ValueError:
+        return str(value)
+    return number if number is not None and math.isfinite(number) else None
 
 
 def full_json(response: MerchantResponse, with_last: bool = True) -> str:
@@ -142,22 +135,14 @@ def full_json(response: MerchantResponse, with_last: bool = True) -> str:
 
     `with_last` is off for methods without Element 4, which never see the field.
     """
-    data: dict[str, object] = {}
-    if with_last:
-        data["last_trade_context"] = response.last_trade_context
-    data["context_reason"] = response.context_reason
-    data["context_type"] = response.context_type
-    details = response.context_details
-    if details is not None:
-        trade = details.model_dump(exclude_none=True)
-        for line in trade.get("items", []):
-            if "price" in line:
-                line["price"] = plain_number(line["price"])
-        for key in ("original_price", "sale_price"):
-            if key in trade:
-                trade[key] = plain_number(trade[key])
-        data["context_details"] = trade
-    data["npc_thoughts"] = response.npc_thoughts
-    data["npc_action"] = response.npc_action
-    data["npc_dialogue"] = response.npc_dialogue
-    return to_json(data)
+    left_out = set() if with_last else {"last_trade_context"}
+    return to_json(_plain(response.model_dump(exclude_none=True, exclude=left_out)))
+
+
+def _plain(data: Any) -> Any:
+    """The same data, whole amounts as integers."""
+    if isinstance(data, dict):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_plain(value) for value in data]
+    return plain_number(data) if isinstance(data, float) else data

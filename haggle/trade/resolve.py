@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from haggle.trade import checks, placeholders
+from haggle.language.english.numbers import numbers_in
+from haggle.trade import placeholders
 from haggle.trade.edits import carried_out
 from haggle.trade.ledger import (
     Cart,
@@ -45,7 +46,7 @@ class Resolved:
     def extra_numbers(self) -> tuple[float, ...]:
         """True numbers that only the notes speak of: stock left, digits of what is not sold."""
         left = [float(note.left) for note in self.notes if note.kind == "capped"]
-        return (*left, *(n for note in self.notes for n in checks.numbers_in(note.name)))
+        return (*left, *(n for note in self.notes for n in numbers_in(note.name)))
 
 
 def resolve(

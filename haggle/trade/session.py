@@ -14,7 +14,6 @@ from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
 from haggle.trade.ledger import Cart, Deal, Note, price_under, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
-from haggle.trade.papers import full_json
 from haggle.trade.procedure import Procedure, load_procedure
 from haggle.trade.prompting import (
     PROMPTS,
@@ -23,7 +22,7 @@ from haggle.trade.prompting import (
     system_text,
 )
 from haggle.trade.response import MerchantResponse
-from haggle.trade.wire import Codec, Proposal, encode_compact
+from haggle.trade.wire import Codec, Proposal
 from haggle.trade.world import World
 
 if TYPE_CHECKING:
@@ -264,6 +263,5 @@ def with_stock(world: World, left: Mapping[str, int]) -> World:
 def decision_text(session: Session, proposal: Proposal, response: MerchantResponse) -> str:
     """An answer as later turns will see it, in the session's format: without its line where that
     comes after the outcome."""
-    if session.codec.states_totals:
-        return full_json(response, with_last=4 in session.method.elements)
-    return encode_compact(proposal, session.procedure, say=not session.codec.speaks_after)
+    reports = 4 in session.method.elements
+    return session.codec.encode(proposal, session.procedure, response, reports)

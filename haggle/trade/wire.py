@@ -8,11 +8,12 @@ is the compact decision alone; the line is a second answer, once the outcome is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from haggle.grammar.json_text import DecodeError, bounded_int, read_object, text_of, to_json
+from haggle.grammar.json_text import DecodeError, read_object, text_of, to_json
 from haggle.grammar.nodes import SPOKEN, Chars, OneOf, Text, Times, joined, number, pattern
 from haggle.grammar.values import (
     Choice,
@@ -28,9 +29,14 @@ from haggle.grammar.values import (
     Spoken,
     Value,
     Whole,
+    read,
+    write,
 )
 from haggle.trade.formula import FORMULA, Formula
-from haggle.trade.procedure import Payload, Procedure
+from haggle.trade.procedure import Payload, Procedure, State
+
+if TYPE_CHECKING:
+    from haggle.trade.response import MerchantResponse
 
 WireName = Literal["compact", "stepwise", "full"]
 Share = Literal["all", "half"]
@@ -55,9 +61,12 @@ _OFFER = OneOf(
     (joined(number(2), "%"), joined("-", number(6)), joined(number(6), " each")),
     "offered",
 )
-QUANTITY = Either((Whole(4), _SHARE, Phrase(FORMULA)), "quantity")
-STEP = Either((Whole(4, zero=True), _SHARE, Phrase(FORMULA), Phrase(_BY)), "step")
-BID = Either((Null(), Whole(7), Phrase(_OFFER)), "bid")
+_FORMULA = Phrase(FORMULA, made=Formula, told="'3*4', '2+3'")
+_STEPS = Phrase(_BY, told="'+2', '-2', 'x2'")
+_OFFERS = Phrase(_OFFER, told="'10%', '-30', '30 each'")
+QUANTITY = Either((Whole(4), _SHARE, _FORMULA), "quantity")
+STEP = Either((Whole(4, zero=True), _SHARE, _FORMULA, _STEPS), "step")
+BID = Either((Null(), Whole(7, amount=True), _OFFERS), "bid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,11 @@ class StateShape:
     payload: Payload | None
     may_clear: bool = False
     may_change: bool = False
+
+    @classmethod
+    def of(cls, name: str, state: State, changes: bool = True) -> StateShape:
+        """What an answer in a state of a procedure carries."""
+        return cls(name, state.payload, state.may_clear, changes and state.payload == "cart")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +115,7 @@ def _tree(constraint: WireConstraint) -> Value:
     return codec(constraint.wire).tree(constraint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Proposal:
     """What the model proposes for this turn, before code resolves it against the ledger.
 
@@ -125,84 +139,98 @@ class Proposal:
     extras: dict[str, str] = field(default_factory=dict)
 
 
-class Codec(Protocol):
+@dataclass(frozen=True)
+class Codec(ABC):
     """A format of answers.
 
-    `states_totals`: the model itself writes items, totals and prices. `one_message`: the whole
-    dialogue is told to it in one message, with the stock as it is now. `length`: how many times as
-    long as a compact answer one may be. `speaks_after`: the line is an answer of its own, with the
-    outcome in view. `template`: the file of the system message.
+    `template`: the file of the system message. `length`: how many times as long as a compact answer
+    one may be. `states_totals`: the model itself writes items, totals and prices. `one_message`:
+    the whole dialogue is told to it in one message, with the stock as it is now. `speaks_after`:
+    the line is an answer of its own, with the outcome in view.
     """
 
-    @property
-    def states_totals(self) -> bool: ...
+    template: str
+    length: int = 1
+    states_totals: bool = False
+    one_message: bool = False
+    speaks_after: bool = False
 
-    @property
-    def one_message(self) -> bool: ...
-
-    @property
-    def length(self) -> int: ...
-
-    @property
-    def speaks_after(self) -> bool: ...
-
-    @property
-    def template(self) -> str: ...
-
-    def tree(self, constraint: WireConstraint) -> Value:
+    @abstractmethod
+    def tree(self, constraint: WireConstraint) -> Fields:
         """The answers that a constraint allows."""
-        ...
 
+    @abstractmethod
     def decode(self, text: str, procedure: Procedure) -> Proposal:
         """The proposal that a text is. Raises DecodeError saying what is wrong with it."""
-        ...
+
+    @abstractmethod
+    def encode(
+        self,
+        proposal: Proposal,
+        procedure: Procedure,
+        response: MerchantResponse | None = None,
+        reports: bool = True,
+    ) -> str:
+        """A finished answer as later turns see it, without its line where that comes after the
+        outcome. A method that `reports` asks for the last state (Element 4)."""
 
 
 def codec(wire: WireName) -> Codec:
     """The format called `wire`."""
-    if wire == "compact":
-        return Compact()
-    if wire == "stepwise":
-        return Compact(speaks_after=True, template="stepwise.jinja")
-    from haggle.trade.papers import Papers
+    from haggle.trade.papers import PAPERS
 
-    return Papers()
+    return {"compact": COMPACT, "stepwise": STEPWISE, "full": PAPERS}[wire]
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+class Compact(Codec):
     """The compact format: keys in the order last, state, payload, say. A line that comes after the
     outcome is an object of its own, on a line of its own where both are one text."""
 
-    states_totals: bool = False
-    one_message: bool = False
-    length: int = 1
-    speaks_after: bool = False
-    template: str = "compact.jinja"
-
-    def tree(self, constraint: WireConstraint) -> Value:
+    def tree(self, constraint: WireConstraint) -> Fields:
         """The answers that a constraint allows."""
         names = constraint.item_names
         answers = tuple(
             (Field("state", Label((shape.name,))), *_payload(shape, names))
             for shape in constraint.states
         )
-        last = Field("last", Label(constraint.last))
-        say = () if self.speaks_after else (Field("say", Spoken()),)
+        last = Field("last", Label(constraint.last, open=True), "")
+        say = () if self.speaks_after else (Field("say", Spoken(), ""),)
         return Fields((last, Choice(answers), *say))
 
     def decode(self, text: str, procedure: Procedure) -> Proposal:
-        """Decode a compact answer."""
+        """The decision, with its line or without."""
         decision, _, said = text.partition("\n") if self.speaks_after else (text, "", "")
-        proposal = decode_compact(decision, procedure)
+        data = read_object(decision, Proposal.__dataclass_fields__)
+        if "say" not in data and not decision.rstrip().endswith("}"):
+            raise DecodeError("cut off within the decision")  # "-10" must not become "-1"
+        name = text_of(data, "state")
+        if name not in procedure.states:
+            raise DecodeError(f"unknown state {name!r}")
+        proposal = Proposal(**read(_form(StateShape.of(name, procedure.states[name])), data))
         return replace(proposal, say=text_of(read_object(said), "say")) if said else proposal
+
+    def encode(
+        self,
+        proposal: Proposal,
+        procedure: Procedure,
+        response: MerchantResponse | None = None,
+        reports: bool = True,
+    ) -> str:
+        """The proposal: code can work out the rest again."""
+        shape = StateShape.of(proposal.state, procedure.state(proposal.state))
+        return to_json(write(_form(shape, not self.speaks_after), vars(proposal)))
+
+
+COMPACT = Compact("compact.jinja")
+STEPWISE = Compact("stepwise.jinja", speaks_after=True)
+decode_compact, encode_compact = COMPACT.decode, COMPACT.encode
 
 
 def _payload(shape: StateShape, names: tuple[str, ...]) -> tuple[Part, ...]:
     """What an answer carries between its state and its line."""
     if shape.payload == "show":
-        shown = Items(Label(names, "item"), 1, MAX_SHOWN) if names else Items(Spoken(), 0, 0)
-        return (Field("show", shown),)
+        item = Label(names, "item", open=True)
+        return (Field("show", Items(item, 1, MAX_SHOWN) if names else Items(Spoken(), 0, 0)),)
     if shape.payload == "cart":
         cart = Field("cart", _lines(names, QUANTITY, "line"))
         change = Field("change", _lines(names, STEP, "changed"))
@@ -215,110 +243,18 @@ def _payload(shape: StateShape, names: tuple[str, ...]) -> tuple[Part, ...]:
 def _lines(names: tuple[str, ...], of: Value, rule: str) -> Items:
     words = Times(SPOKEN, 1, UNLISTED_CHARACTERS)
     unlisted = Phrase(joined(UNLISTED, words), joined(UNLISTED, Times(SPOKEN, 1, None)))
-    name = Either((Label(names, "item"), unlisted) if names else (unlisted,), "wanted")
+    listed = Label(names, "item", open=True)
+    name = Either((listed, unlisted) if names else (unlisted,), "wanted")
     return Items(Row((name, of)), 0, MAX_LINES, rule)
 
 
-def encode_compact(proposal: Proposal, procedure: Procedure, *, say: bool = True) -> str:
-    """The compact text of a proposal; keys in the order last, state, payload, and `say`."""
-    record: dict[str, Any] = {"last": proposal.last, "state": proposal.state}
-    payload = procedure.state(proposal.state).payload
-    if payload == "show":
-        record["show"] = list(proposal.show or ())
-    if payload == "cart" and proposal.change is not None:
-        record["change"] = [_told(line) for line in proposal.change]
-    elif payload == "cart" or (proposal.cart is not None and not proposal.cart):
-        record["cart"] = [_told(line) for line in proposal.cart or ()]
-    if payload == "bid":
-        record["bid"] = proposal.bid
-    if say:
-        record["say"] = proposal.say
-    return to_json(record)
-
-
-def _told(line: tuple[str, Step]) -> list[Step]:
-    """A line of a cart or a change as it is written."""
-    name, step = line
-    return [name, step.told if isinstance(step, Formula) else step]
-
-
-def quantity(value: Any) -> Quantity:
-    """A number of pieces as models write it. Raises DecodeError where it is none."""
-    if value in ("all", "half"):
-        return "all" if value == "all" else "half"
-    if isinstance(value, str):
-        formula = Formula.read(value.strip())
-        if formula is not None:
-            return formula
-        value = bounded_int(value.strip()) if value.strip().isdecimal() else value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise DecodeError(f"quantity {value!r} is no whole number")
-    return value
-
-
-def decode_compact(text: str, procedure: Procedure) -> Proposal:
-    """Decode a compact answer, with its line or without. Raises DecodeError saying what is wrong
-    with it."""
-    data = read_object(text)
-    if "say" not in data and not text.rstrip().endswith("}"):
-        raise DecodeError("cut off within the decision")  # "-10" must not become "-1"
-    unknown = set(data) - {"last", "state", "cart", "change", "bid", "show", "say"}
-    if unknown:
-        raise DecodeError(f"unknown field {sorted(unknown)[0]!r}")
-    name = text_of(data, "state")
-    if name not in procedure.states:
-        raise DecodeError(f"unknown state {name!r}")
-    state = procedure.states[name]
-    fields: dict[str, Any] = {}
-    if state.payload == "cart":
-        key = "change" if "change" in data and "cart" not in data else "cart"
-        read = _step if key == "change" else quantity
-        fields[key] = tuple(_line(key, line, read) for line in _list(data, name, key))
-    elif data.get("cart") == [] and state.may_clear:
-        fields["cart"] = ()
-    if state.payload == "show":
-        fields["show"] = tuple(_list(data, name, "show"))
-        if not all(isinstance(item, str) for item in fields["show"]):
-            raise DecodeError("field 'show' must list item names")
-    if state.payload == "bid":
-        fields["bid"] = _bid(data.get("bid"))
-    return Proposal(
-        last=text_of(data, "last", ""), state=name, say=text_of(data, "say", ""), **fields
-    )
-
-
-def _list(data: dict[str, Any], state: str, key: str) -> list[Any]:
-    if not isinstance(data.get(key), list):
-        raise DecodeError(f"state {state} needs the list {key!r}")
-    found: list[Any] = data[key]
-    return found
-
-
-def _line(key: str, line: Any, read: Any) -> tuple[str, Any]:
-    if not (isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)):
-        what = "what becomes of it" if key == "change" else "quantity"
-        raise DecodeError(f"{key} line {line!r} is not [item name, {what}]")
-    return line[0], read(line[1])
-
-
-def _step(value: Any) -> Step:
-    if isinstance(value, str) and pattern(_BY).fullmatch(value):
-        return value
-    return quantity(value)
+@lru_cache(maxsize=512)
+def _form(shape: StateShape, spoken: bool = True) -> Fields:
+    """The answers in one state: what is read and written. Labels and goods are left open."""
+    form = COMPACT if spoken else STEPWISE
+    return form.tree(WireConstraint("compact", ("",), (shape,), ("",)))
 
 
 def is_bid(text: str) -> bool:
     """Whether a text is a bid: `10%` or `-30` less, `30 each`."""
     return pattern(_OFFER).fullmatch(text) is not None
-
-
-def _bid(bid: Any) -> Bid:
-    if isinstance(bid, float):
-        bid = round(bid)
-    if isinstance(bid, str) and not is_bid(bid):
-        raise DecodeError(f"bid {bid!r} is none of: number, 'N%', '-N', 'N each', null")
-    if not isinstance(bid, int | str | None) or isinstance(bid, bool):
-        raise DecodeError(f"bid {bid!r} is no number")
-    return bid

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_the_same_answers_differ_in_nothing(turns: MakeRun) -> None:
     for run in told["runs"]:
         assert run["same_text"]["value"] == run["same_decision"]["value"] == 1
         assert run["joint"]["value"] == 1 and run["cart"]["n"] == 1
-        assert run["joint_difference"]["value"] == 0
+        assert {d["value"] for d in run["differences"].values()} == {0}
         assert run["other_text"] == run["other_decision"] == run["lost"] == run["gained"] == []
 
 
@@ -102,7 +103,7 @@ def test_lost_and_gained_turns_are_named(turns: MakeRun) -> None:
     assert told["lost"] == ["d/1", "d/2"] and told["gained"] == ["d/4"]
     assert told["other_text"] == ["d/1", "d/2", "d/3", "d/4"]
     assert told["other_decision"] == ["d/1", "d/2", "d/4"]
-    difference = told["joint_difference"]
+    difference = told["differences"]["joint"]
     assert difference["value"] == pytest.approx(-1 / 6)
     assert difference["low"] < -1 / 6 < difference["high"]
     assert (difference["lost"], difference["gained"]) == (2, 1)
@@ -205,13 +206,18 @@ def test_swapping_the_runs_mirrors_the_difference() -> None:
 def test_the_command_prints_a_table_and_writes_the_ids(
     turns: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "80")
     rights = [OFFER] * 4
     paths = [turns("bf16", rights, rights), turns("Q4_0", rights, [*rights[:3], CASUAL])]
     out = tmp_path / "out" / "compare.json"
     ran = CliRunner().invoke(app, ["eval", "compare", *map(str, paths), "--out", str(out)])
     assert ran.exit_code == 0, ran.output
-    assert re.search(r"Q4_0.*75\.0% .*-25\.0", ran.output) and "bf16" in ran.output
+    assert "4 turns: Q4_0 against bf16" in ran.output
+    lines = ran.output.splitlines()
+    assert max(map(len, lines[:-1])) <= 80 and "…" not in ran.output
+    for measure in ("joint", "state"):  # each with its paired interval
+        assert any(re.search(rf" {measure} .* 100\.0% .* 75\.0% .* -25\.0 \(-", x) for x in lines)
+    assert any(re.search(r"same decision .* 75\.0%", x) for x in lines)
     told = json.loads(out.read_text(encoding="utf-8"))
     assert told["runs"][1]["lost"] == ["d/3"]
 
@@ -251,6 +257,31 @@ def test_a_run_begun_anew_over_a_finished_one_is_not_read(tmp_path):
     resume(tmp_path, identity | {"model": "two"})
     with pytest.raises(HaggleError, match="not finished"):
         read_answered(tmp_path, "run")
+
+
+@pytest.mark.parametrize(
+    ("table", "low", "high"),
+    [((36, 12, 2, 0), 0.0569, 0.3404), ((1, 1, 7, 12), -0.507, -0.026)],
+)  # Newcombe 1998, method 10; Fagerland, Lydersen and Laake 2013, "square-and-add"
+def test_the_difference_of_paired_rates_is_newcombes(table, low, high):
+    kinds = ((True, True), (True, False), (False, True), (False, False))
+    pairs = [kind for kind, count in zip(kinds, table, strict=True) for _ in range(count)]
+    found = paired_difference(*zip(*pairs, strict=True))
+    assert found["low"] == pytest.approx(low, abs=5e-4)
+    assert found["high"] == pytest.approx(high, abs=5e-4)
+
+
+def test_the_difference_of_paired_rates_is_near_a_bootstrap_of_the_pairs():
+    stats = pytest.importorskip("scipy.stats")
+    rng = random.Random(3)
+    kinds = rng.choices(((1, 1), (1, 0), (0, 1), (0, 0)), (0.7, 0.1, 0.04, 0.16), k=400)
+    mine, reference = zip(*kinds, strict=True)
+    found = paired_difference(mine, reference)
+    differences = [a - b for a, b in kinds]
+    drawn = stats.bootstrap((differences,), statistics.fmean, vectorized=False, n_resamples=2000,
+                            rng=5).confidence_interval  # fmt: skip
+    assert found["low"] == pytest.approx(drawn.low, abs=0.01)
+    assert found["high"] == pytest.approx(drawn.high, abs=0.01)
 
 
 def test_the_difference_of_independent_rates_is_newcombes():

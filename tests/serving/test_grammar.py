@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from haggle.core.codec import matches, to_gbnf, to_lark, to_regex, to_schema
 from haggle.grammar.json_text import to_json
 from haggle.grammar.nodes import pattern
+from haggle.grammar.values import read
 from haggle.trade.formula import FORMULA, Formula
-from haggle.trade.papers import decode_full
+from haggle.trade.papers import PAPERS
 from haggle.trade.procedure import load_procedure
 from haggle.trade.wire import (
     MAX_LINES,
@@ -77,6 +78,15 @@ def turns(draw: st.DrawFn) -> tuple[WireConstraint, Proposal]:
 def test_whatever_the_encoder_writes_is_in_the_language(turn):
     constraint, proposal = turn
     assert matches(constraint, encode_compact(proposal, PROCEDURE))
+
+
+@given(turns())
+@settings(deadline=None)
+def test_the_tree_of_legal_answers_reads_what_the_decoder_reads(turn):
+    constraint, proposal = turn
+    text = encode_compact(proposal, PROCEDURE)
+    found = read(constraint.tree(), json.loads(text), order=list)
+    assert found.items() <= vars(proposal).items() and list(found) == list(json.loads(text))
 
 
 @given(turns(), st.data())
@@ -263,7 +273,7 @@ def test_full_answers_have_details_for_trade_only(constrain):
     constraint = constrain(*LEGAL, wire="full")
     assert matches(constraint, to_json(TRADE))
     assert matches(constraint, json.dumps(CASUAL, indent=1))
-    assert decode_full(to_json(TRADE), PROCEDURE).state == "NEGOTIATE"
+    assert PAPERS.decode(to_json(TRADE), PROCEDURE).state == "NEGOTIATE"
     assert not matches(constraint, to_json(TRADE | {"context_type": "CASUAL"}))
     assert not matches(constraint, to_json(CASUAL | {"context_type": "TRADE"}))
 

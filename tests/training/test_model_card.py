@@ -223,7 +223,7 @@ def test_a_comparison_and_an_export_become_tables(run: Path, tmp_path: Path) -> 
     difference = {"value": -0.015, "low": -0.04, "high": 0.01}
     shares = {name: rate(0.9, 200) for name in ("joint", "same_text", "same_decision")}
     runs = [
-        {"name": name, "engine": "llamacpp", "joint_difference": difference, **shares}
+        {"name": name, "engine": "llamacpp", "differences": {"joint": difference}, **shares}
         for name in ("merged", "Q4_0")
     ]
     write_json(tmp_path / "compare.json", {"reference": "merged", "n": 200, "runs": runs})

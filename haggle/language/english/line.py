@@ -10,8 +10,9 @@ from typing import NamedTuple
 import inflection
 
 from haggle.language.english.cues import CUES
+from haggle.language.english.numbers import DIGITS
 
-TOKEN = re.compile(r"\d(?:st|nd|rd|th)\b|\d+(?:[.,]\d+)*k?\b|[^\W\d_]+|\d+")
+TOKEN = re.compile(rf"\d(?:st|nd|rd|th)\b|{DIGITS}k?\b|[^\W\d_]+|\d+")
 _PLURALS = re.compile(r"s$|[ti]a$|i$|en$|ice$|people$|kine$|^oxen")  # what the rules below change
 _RULES = [(re.compile(rule), single) for rule, single in inflection.SINGULARS]
 _STOP = re.compile(r"\s*([.,;:!?]|$)")

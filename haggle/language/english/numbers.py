@@ -15,6 +15,8 @@ PLAIN = 12  # number words up to here, standing alone, need no translation
 _FIXED = [(tuple(text.split()), str(number)) for text, number in CUES.fixed_numbers.items()]
 _FIRST = {*UNITS, *TENS, "dozen", "a", *(words[0] for words, _ in _FIXED)}
 _UNTOLD = (None, "", 0)
+DIGITS = r"\d+(?:[.,]\d+)*"  # a number in digits, as a pattern
+_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 
 class _Sum(NamedTuple):
@@ -23,6 +25,17 @@ class _Sum(NamedTuple):
     thousands: int = 0
     rest: int = 0
     unit: bool = False
+
+
+def numbers_in(text: str) -> list[float]:
+    """Every number written in digits; `1,200` and `1200` are the same, `%` amounts included."""
+    found = []
+    for match in re.findall(DIGITS, text):
+        try:
+            found.append(float(_THOUSANDS.sub("", match).replace(",", ".")))
+        except ValueError:
+            found.extend(float(part) for part in re.findall(r"\d+", match))
+    return found
 
 
 def begins_number(word: str) -> bool:
@@ -129,9 +142,8 @@ def amount_at(words: Sequence[str], at: int) -> tuple[float | None, int]:
 
 
 def _amount_in_digits(words: Sequence[str]) -> tuple[float | None, int]:
-    plain = re.sub(r",(?=\d{3}(?!\d))", "", words[0])
     try:
-        value = float(plain)
+        value = float(_THOUSANDS.sub("", words[0]))
     except ValueError:
         return None, 1
     if len(words) > 1 and words[1] in {"k", "grand", "thousand", "hundred", "dozen"}:

@@ -51,10 +51,12 @@ class Script:
     ANSWERS = [OFFER, REVIEW, SALE, SHOW, CASUAL]
 
     @staticmethod
-    def verdict(label: str, question: str = "none", contradicts: str = "no") -> str:
+    def verdict(
+        label: str, question: str = "none", contradicts: str = "no", relevant: str = "yes"
+    ) -> str:
         """A judge's answer."""
-        said = {"reason": "So it is.", "question": question, "contradicts": contradicts}
-        return to_json(said | {"label": label})
+        said = {"reason": "So it is.", "question": question, "relevant": relevant}
+        return to_json(said | {"contradicts": contradicts, "label": label})
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typer.testing import CliRunner
 
+from eval.talk.compare import compare_talks
+from eval.talk.judge import run_judge
 from eval.talk.measures import write_measures
 from haggle.cli import app
-from haggle.core.storage import read_json, write_json
+from haggle.core.storage import read_json, read_jsonl, write_json, write_jsonl
+from serving.engines.scripted import ScriptedEngine
 
 
 def test_a_run_is_held_against_the_first_goal_by_goal(played, script, tmp_path, monkeypatch):
@@ -27,6 +30,21 @@ def test_a_run_is_held_against_the_first_goal_by_goal(played, script, tmp_path, 
     assert mine["guard"] == "off"
     assert mine["differences"]["goals"]["value"] == -0.5, "`ask` takes a judge"
     assert mine["differences"]["repeats_last"]["value"] == 1
+
+
+def test_a_run_judged_before_relevance_leaves_that_measure_out(played, script):
+    old, new = played(name="old")[0], played(name="new")[0]
+    for table in (old, new):
+        run_judge(table, ScriptedEngine([script.verdict("right")] * 5), progress=False)
+        write_measures(table)
+    records = read_jsonl(old.out / "predictions.jsonl")
+    for turn in (turn for record in records for turn in record["turns"]):
+        del turn["judgement"]["relevant"]
+    write_jsonl(old.out / "predictions.jsonl", records)
+    first, second = compare_talks([old.out, new.out], ["old", "new"])["runs"]
+    assert (first["relevant"]["n"], second["relevant"]["n"]) == (0, 5)
+    assert second["differences"]["relevant"]["value"] is None
+    assert second["differences"]["contradicts"]["value"] == 0
 
 
 def test_runs_that_cannot_be_compared_are_told(played, tmp_path):

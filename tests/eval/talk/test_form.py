@@ -49,7 +49,11 @@ def test_a_person_judges_turn_by_turn_and_each_is_kept_at_once(table):
     with served(table) as client:
         page = client.get("/")
         assert page.headers["content-type"].startswith("text/html") and "1 2 3 4" in page.text
-        names = [label["name"] for label in client.get("/scale").json()["labels"]]
+        scale = client.get("/scale").json()
+        asked = [name for name in scale if name != "labels"]
+        assert asked == ["question", "relevant", "contradicts"]
+        assert all(f'id="{name}"' in page.text and f'"{name}"]' in page.text for name in asked)
+        names = [label["name"] for label in scale["labels"]]
         assert names == ["right", "cosmetic", "wrong", "harmful"]
         first = client.get("/conversations", params={"judge": "ann"}).json()[0]
         assert first == {"id": "axe", "turns": 3, "judged": 0}
@@ -58,9 +62,14 @@ def test_a_person_judges_turn_by_turn_and_each_is_kept_at_once(table):
             "cart: 1 Sharp Axe = 130 gold", "cart: 1 Sharp Axe = 130 gold",
             "sold: 1 Sharp Axe for 130 gold",
         ]  # fmt: skip
-        answer = client.post("/judgements", json=said(question="answered", remark="fine"))
+        answer = client.post(
+            "/judgements", json=said(question="answered", relevant=False, remark="fine")
+        )
         assert answer.status_code == 201
-        assert judgements_by(table.out, "ann")["axe/1"].remark == "fine"
+        kept = judgements_by(table.out, "ann")["axe/1"]
+        assert (kept.remark, kept.relevant) == ("fine", False)
+        shown = client.get("/conversations/axe", params={"judge": "ann"}).json()["turns"][0]
+        assert shown["judgement"]["relevant"] is False
         client.post("/judgements", json=said(label="wrong"))
         again = client.get("/conversations/axe", params={"judge": "ann"}).json()["turns"][0]
         assert again["judgement"]["label"] == "wrong"
@@ -86,6 +95,7 @@ def test_the_form_does_not_say_who_spoke(table):
         ({"conversation": "ax"}, 404, "did you mean 'axe'"),
         ({"label": "bad"}, 422, "label"),
         ({"question": "maybe"}, 422, "question"),
+        ({"relevant": "maybe"}, 422, "relevant"),
         ({"judge": "../x"}, 422, "judge"),
         ({"judge": ""}, 422, "judge"),
     ],

@@ -21,6 +21,7 @@ from eval.talk.judgements import (
     turn_ids,
 )
 from eval.talk.measures import write_measures
+from haggle.cli.talk_tables import print_measures
 from haggle.core.codec import matches, to_schema
 from haggle.core.errors import HaggleError
 from serving.engines.scripted import ScriptedEngine
@@ -62,6 +63,7 @@ def test_a_judge_sees_the_turn_and_what_happened_and_not_who_spoke(table, script
 def test_a_judges_answer_is_held_to_the_schema(script):
     assert matches(JudgeAnswer(), script.verdict("harmful", "unanswered", "yes"))
     assert not matches(JudgeAnswer(), script.verdict("bad"))
+    assert not matches(JudgeAnswer(), script.verdict("right", relevant="perhaps"))
     labels = to_schema(JudgeAnswer())["properties"]["label"]["enum"]
     assert labels == list(LABELS)
 
@@ -142,6 +144,57 @@ def test_most_judges_decide_and_where_they_are_even_the_worse(table, tmp_path):
     assert import_judgements(table, people(tmp_path, *lines)) == 6
     told = consensus(all_judgements(table.out).values())
     assert (told["axe/1"].label, told["axe/2"].label) == ("right", "harmful")
+
+
+def test_relevance_is_what_most_say_who_say_it_and_where_they_are_even_the_worse(table, tmp_path):
+    votes = {"ann": [True, True, None], "bob": [True, False, None], "cem": [False, None, None]}
+    lines = [
+        by(name, turn, "right") | ({} if vote is None else {"relevant": vote})
+        for name, three in votes.items()
+        for turn, vote in zip(TURNS, three, strict=False)
+    ]
+    import_judgements(table, people(tmp_path, *lines))
+    told = consensus(all_judgements(table.out).values())
+    assert [told[turn].relevant for turn in TURNS[:3]] == [True, False, None]
+
+
+def test_relevance_counts_the_turns_that_were_asked_about_it(table, tmp_path):
+    lines = [
+        by("ann", "axe/1", "right", relevant=True), by("ann", "axe/2", "wrong", relevant=False),
+        by("ann", "axe/3", "right"),
+    ]  # fmt: skip
+    import_judgements(table, people(tmp_path, *lines))
+    told = write_measures(table)
+    assert (told["relevant"]["passed"], told["relevant"]["n"]) == (1, 2)
+    assert told["wrong"]["n"] == 3
+
+
+def test_judgements_from_before_relevance_load_and_leave_the_measure_out(table, capsys):
+    old = by("ann", "axe/1", "right", question="none", contradicts=False, remark="")
+    folder = table.out / "judges" / "ann"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text('{"judge": "ann"}', encoding="utf-8")
+    (folder / "progress.jsonl").write_text(json.dumps(old | {"id": "axe/1"}) + "\n")
+    assert judgements_by(table.out, "ann")["axe/1"].relevant is None
+    told = write_measures(table)
+    assert (told["relevant"]["value"], told["relevant"]["n"]) == (None, 0)
+    assert told["contradicts"]["n"] == 1
+    print_measures(told)
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "answer the player" in line]
+    assert [cell.strip() for cell in row.split("│")[1:-1]] == [
+        "lines that answer the player",
+        "n/a",
+        "0",
+    ]
+
+
+def test_a_model_says_of_each_turn_whether_the_line_answers(table, script):
+    answers = [script.verdict("right")] * 4 + [script.verdict("wrong", relevant="no")]
+    engine = judged(table, *answers)
+    assert scale().relevant.strip() in engine.requests[0].messages[0].content
+    told = write_measures(table)["relevant"]
+    assert (told["passed"], told["n"]) == (4, 5)
+    assert judgements_by(table.out, "scripted")["none/1"].relevant is False
 
 
 def test_a_later_judgement_replaces_an_earlier_one(table, tmp_path):

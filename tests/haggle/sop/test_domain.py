@@ -10,7 +10,7 @@ from data_gen.sop.users import TEMPERS, SimulatedUser, right_action
 from haggle.core.agent import Agent, complete
 from haggle.core.codec import fits, is_regular, matches, to_gbnf, to_lark, to_regex, to_schema
 from haggle.core.engine import Generation
-from haggle.grammar.json_text import to_json
+from haggle.grammar.json_text import DecodeError, to_json
 from haggle.sop.domain import SOP, Talk
 from haggle.sop.task import load_task
 from serving.engines.scripted import ScriptedEngine
@@ -62,6 +62,21 @@ def test_a_step_that_is_skipped_is_not_taken(answer, why):
     turn = complete(SOP, talk, "let me in", Generation(answer), "state")
     assert turn.act == "AskName" and why in turn.interventions and not talk.success
     assert turn.says == TASK.lines["AskName"] and turn.failed == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (text("GivesName", "Dance"), "'act' must be 'AskName' or 'AskPass' or"),
+        (text("Nobody", "AskPass"), "'user' must be 'GivesName' or 'HidesName' or"),
+        ('{"user":"GivesName","act":"AskPass"}', "'say' must be a string, not None"),
+        ('{"last":"","state":"COMMIT_SALE","say":"Sold."}', "unknown field 'last'"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(answer, complaint):
+    with pytest.raises(DecodeError) as refused:
+        SOP.decode(begun(), answer)
+    assert complaint in str(refused.value)
 
 
 def test_without_the_guard_the_failure_is_counted():

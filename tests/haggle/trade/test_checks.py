@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.trade.checks import contradicts_terms, failures, numbers_in, numbers_true
+from haggle.language.english.numbers import numbers_in
+from haggle.trade.checks import contradicts_terms, failures, numbers_true
 from haggle.trade.procedure import load_procedure
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 

@@ -9,8 +9,8 @@ import pytest
 from haggle.core.codec import matches, to_gbnf
 from haggle.core.engine import Generation
 from haggle.grammar.json_text import to_json
+from haggle.language.english.numbers import numbers_in
 from haggle.trade import said
-from haggle.trade.checks import numbers_in
 from haggle.trade.merchant import Merchant, written
 from haggle.trade.methods import get_method
 from haggle.trade.said import (

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haggle.core.codec import matches
 from haggle.grammar.json_text import LIMIT, DecodeError, is_strict_json, to_json
-from haggle.trade.papers import decode_full
+from haggle.trade.papers import EXTRAS, PAPERS
 from haggle.trade.procedure import load_procedure
+from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 from haggle.trade.wire import (
+    MAX_LINES,
     Proposal,
     Quantity,
+    StateShape,
+    WireConstraint,
     codec,
     decode_compact,
     encode_compact,
@@ -111,18 +116,27 @@ def test_text_around_the_object_is_ignored_but_is_no_valid_json():
     [
         ({"state": "BUY"}, "unknown state 'BUY'"),
         ({"mood": "good"}, "unknown field 'mood'"),
-        ({"state": "OFFER_SELL"}, "needs the list 'cart'"),
-        ({"state": "OFFER_SELL", "cart": [["Axe", "two"]]}, "'two' is no whole number"),
-        ({"state": "OFFER_SELL", "cart": [["Axe", True]]}, "is no whole number"),
-        ({"state": "OFFER_SELL", "cart": [["Axe"]]}, "is not [item name, quantity]"),
-        ({"state": "OFFER_SELL", "change": "Axe"}, "needs the list 'change'"),
-        ({"state": "OFFER_SELL", "change": [["Axe"]]}, "is not [item name, what becomes of it]"),
-        ({"state": "OFFER_SELL", "change": [["Axe", "x1"]]}, "'x1' is no whole number"),
-        ({"state": "OFFER_SELL", "change": [["Axe", "+0"]]}, "'+0' is no whole number"),
-        ({"state": "SHOW_ITEMS", "show": [1]}, "must list item names"),
-        ({"state": "NEGOTIATE", "bid": "cheap"}, "bid 'cheap' is none of"),
-        ({"state": "NEGOTIATE", "bid": [1]}, "is no number"),
-        ({"state": "NEGOTIATE", "bid": False}, "is no number"),
+        ({"state": "OFFER_SELL"}, "'cart' must be a list"),
+        (
+            {"state": "OFFER_SELL", "cart": [["Axe", "two"]]},
+            "must be a whole number or 'all' or 'half' or '3*4', '2+3', not 'two'",
+        ),
+        ({"state": "OFFER_SELL", "cart": [["Axe", True]]}, "a whole number or 'all' or 'half'"),
+        (
+            {"state": "OFFER_SELL", "cart": [["Axe"]]},
+            "'cart', entry 1 must be [a string, a whole number",
+        ),
+        ({"state": "OFFER_SELL", "change": "Axe"}, "'change' must be a list"),
+        ({"state": "OFFER_SELL", "change": [["Axe"]]}, "'change', entry 1 must be [a string"),
+        ({"state": "OFFER_SELL", "change": [["Axe", "x1"]]}, "or '+2', '-2', 'x2', not 'x1'"),
+        ({"state": "OFFER_SELL", "change": [["Axe", "+0"]]}, "not '+0'"),
+        ({"state": "SHOW_ITEMS", "show": [1]}, "'show', entry 1 must be a string, not 1"),
+        (
+            {"state": "NEGOTIATE", "bid": "cheap"},
+            "'bid' must be null or a whole number or '10%', '-30', '30 each'",
+        ),
+        ({"state": "NEGOTIATE", "bid": [1]}, "not [1]"),
+        ({"state": "NEGOTIATE", "bid": False}, "not False"),
         ({"say": 4}, "'say' must be a string"),
         ({"last": None}, "'last' must be a string"),
     ],
@@ -137,7 +151,7 @@ def test_a_refusal_says_what_is_wrong(fields, complaint):
 @pytest.mark.parametrize(
     ("wire", "complaint"),
     [("compact", "unknown field 'act'"), ("stepwise", "unknown field 'act'"),
-     ("full", "field 'context_type' must be a string")],
+     ("full", "field 'context_type' is missing")],
 )  # fmt: skip
 def test_an_action_of_another_domain_is_no_proposal(wire, complaint):
     step = '{"user":"Greeting","act":"AskName","say":"Your name?"}'
@@ -188,15 +202,56 @@ def test_the_papers_json_carries_items_and_the_totals_the_model_stated():
     text = full(
         context_subtype="OFFER_SELL", items=AXES, original_price="__PRICE__", sale_price="1,260"
     )
-    proposal = decode_full(text, PROCEDURE)
+    proposal = PAPERS.decode(text, PROCEDURE)
     assert (proposal.state, proposal.cart, proposal.unit_prices) == (
         "OFFER_SELL",
         (("Sharp Axe", 2),),
         (130.0,),
     )
     assert (proposal.stated_original, proposal.stated_sale) == ("__PRICE__", 1260.0)
-    shown = decode_full(full(context_subtype="SHOW_ITEMS", items=AXES), PROCEDURE)
+    shown = PAPERS.decode(full(context_subtype="SHOW_ITEMS", items=AXES), PROCEDURE)
     assert shown.show == ("Sharp Axe",) and shown.cart is None
+
+
+@st.composite
+def responses(draw: st.DrawFn) -> MerchantResponse:
+    """A finished answer in any state."""
+    name = draw(st.sampled_from(sorted(PROCEDURE.states)))
+    state, amounts = PROCEDURE.states[name], st.floats(0, 1e9).map(lambda x: round(x, 2))
+    item = st.builds(
+        ItemLine, item_id=WORDS, item_name=st.sampled_from(["Axe", "Rope"]),
+        quantity=st.integers(1, 9999), price=amounts,
+    )  # fmt: skip
+    total = st.none() if state.payload == "show" else amounts
+    details = st.builds(
+        ContextDetails, context_subtype=st.just(name), items=st.lists(item, max_size=MAX_LINES),
+        original_price=total, sale_price=total,
+    )  # fmt: skip
+    return MerchantResponse(
+        last_trade_context=draw(LASTS), context_type=state.context,
+        context_details=draw(details) if state.context == "TRADE" else None,
+        **{key: draw(WORDS) for key in (*EXTRAS, "npc_dialogue")},
+    )  # fmt: skip
+
+
+@given(responses())
+def test_what_the_papers_encoder_writes_is_in_its_tree_and_read_again(response):
+    text = PAPERS.encode(Proposal("", response.state, ""), PROCEDURE, response)
+    shape = StateShape.of(response.state, PROCEDURE.states[response.state])
+    context = (response.state, response.context_type)
+    last = (response.last_trade_context,)
+    assert matches(WireConstraint("full", last, (shape,), ("Axe", "Rope"), (context,)), text)
+    details = response.context_details or ContextDetails(context_subtype="")
+    shown = shape.payload == "show"
+    assert PAPERS.decode(text, PROCEDURE) == Proposal(
+        response.last_trade_context, response.state, response.npc_dialogue,
+        show=tuple(i.item_name for i in details.items) if shown else None,
+        cart=tuple((i.item_name, i.quantity) for i in details.items)
+        if response.context_details and not shown else None,
+        stated_original=details.original_price, stated_sale=details.sale_price,
+        unit_prices=tuple(i.price for i in details.items),
+        extras={key: getattr(response, key) for key in EXTRAS},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -205,13 +260,13 @@ def test_the_papers_json_carries_items_and_the_totals_the_model_stated():
      ("CHECK_CONFIRMATION", "FINAL_CHECK"), ("CONFIRM_SELL", "COMMIT_SALE")],
 )  # fmt: skip
 def test_the_labels_of_the_sibp_paper_mean_the_same_states(theirs, ours):
-    proposal = decode_full(full(last=theirs, context_subtype=theirs, items=AXES), PROCEDURE)
+    proposal = PAPERS.decode(full(last=theirs, context_subtype=theirs, items=AXES), PROCEDURE)
     assert (proposal.last, proposal.state) == (ours, ours)
 
 
 def test_the_sibp_paper_ends_and_chats_under_other_names():
-    assert decode_full(full("NONE"), PROCEDURE).state == "CASUAL"
-    assert decode_full(full("END_CONVERSATION"), PROCEDURE).state == "END"
+    assert PAPERS.decode(full("NONE"), PROCEDURE).state == "CASUAL"
+    assert PAPERS.decode(full("END_CONVERSATION"), PROCEDURE).state == "END"
 
 
 @pytest.mark.parametrize(
@@ -222,17 +277,20 @@ def test_the_sibp_paper_ends_and_chats_under_other_names():
         (full("TRADE", context_subtype="CASUAL"), "unknown state 'CASUAL'"),
         (full("OFFER_SELL"), "unknown state"),
         (full("TRADE", context_subtype="OFFER_SELL", items=[3]), "list of objects"),
-        (full("TRADE", context_subtype="OFFER_SELL", items=[{"quantity": "x"}]), "no whole number"),
+        (
+            full("TRADE", context_subtype="OFFER_SELL", items=[{"quantity": "x"}]),
+            "'quantity' must be a",
+        ),
     ],
 )
 def test_the_papers_json_is_refused_with_a_reason(text, complaint):
     with pytest.raises(DecodeError) as refused:
-        decode_full(text, PROCEDURE)
+        PAPERS.decode(text, PROCEDURE)
     assert complaint in str(refused.value)
 
 
 @pytest.mark.parametrize("stated", ["inf", "nan", "1e999"])
 def test_a_total_that_is_no_amount_is_none(stated):
     text = full(context_subtype="OFFER_SELL", items=AXES, original_price=stated, sale_price=stated)
-    proposal = decode_full(text, PROCEDURE)
+    proposal = PAPERS.decode(text, PROCEDURE)
     assert proposal.stated_original is None and proposal.stated_sale is None
