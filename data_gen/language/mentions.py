@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from data_gen.bank import last_word
 from data_gen.bank import words as words_of
 from data_gen.worlds import Shop
+from haggle.language.english.line import plural_name
 from haggle.language.english.numbers import TENS, UNITS
-from haggle.trade.world import listed, plural_name
+from haggle.trade.lines import listed
 
 _ONES = list(UNITS)
 _TENS = ["zero", "ten", *TENS]

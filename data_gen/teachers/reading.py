@@ -14,9 +14,10 @@ from itertools import pairwise
 from data_gen.bank import load_bank, load_unsold
 from data_gen.language.mentions import Names
 from data_gen.worlds import Shop
+from haggle.language.english.line import plural_name
 from haggle.language.english.numbers import DIGITS, TENS, UNITS, numbers_in, read_number
 from haggle.trade.wire import UNLISTED
-from haggle.trade.world import name_words, plural_name
+from haggle.trade.world import name_words
 
 _ONES = list(UNITS)[1:]
 

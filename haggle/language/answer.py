@@ -42,10 +42,9 @@ class Answer:
         self._line = english.grammar.line(self._words, self._slots.by_name, self._joined())
 
     def _generic(self, word: str) -> str:
-        """A word, or `coins` for the plural of a currency that no template says."""
+        """A word, or `coins` for the plural of this sale's currency."""
         own = self._terms.currency_words - self._terms.goods_words
-        unknown = word.endswith("s") and word not in self._english.known
-        return "coins" if unknown and word in own else word
+        return "coins" if word.endswith("s") and word in own else word
 
     def _joined(self) -> set[int]:
         """Places of words that belong to the word before, with no comma between: no phrase begins

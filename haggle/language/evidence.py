@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from haggle.language.answer import Answer
-from haggle.language.english.impossible import bids_below_nothing
+from haggle.language.chosen import bids_below_nothing
 from haggle.language.lexicon import reader
 from haggle.language.terms import Terms
 from haggle.language.tokens import affirmed, hidden_characters, is_marked, spoken

@@ -8,16 +8,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from haggle.core.config import Record, parse, read_mapping
+from haggle.language.chosen import EVIDENCE
 from haggle.language.phrases import Grammar
 from haggle.language.tokens import Token, asides, slips, tokens
 
 SLOTS = {"price", "paid", "any", "goods", "count", "name"}
 HEDGES = ("condition", "delay", "change", "refusal")  # doubts that limit what they stand beside
-ENGLISH = Path(__file__).parent / "english"
 
 
 class Lexicon(Record):
@@ -124,9 +123,9 @@ def _reader() -> Reader:
 
 def _lexicon() -> Lexicon:
     whole: dict[str, Any] = {}
-    for path in sorted((ENGLISH / "evidence").glob("*.yaml")):
+    for path in sorted(EVIDENCE.glob("*.yaml")):
         whole = _joined(whole, read_mapping(path))
-    return parse(whole, Lexicon, str(ENGLISH / "evidence"))
+    return parse(whole, Lexicon, str(EVIDENCE))
 
 
 def _joined(first: Any, second: Any) -> Any:

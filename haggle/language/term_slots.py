@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from haggle.language.english.cues import CUES
-from haggle.language.english.numbers import amount_at
+from haggle.language.chosen import CUES, amount_at
 from haggle.language.terms import Good, Terms, singular
 
 MAX_NAME = 6  # words of a good's name as it may be said
-JOINING = frozenset({"and", "plus", "+"})
-BESIDE = JOINING | {"another", "a", "the", "then"}  # between parts of a sum
-NOTES = {"ones": 1, "fives": 5, "tens": 10, "twenties": 20, "fifties": 50, "hundreds": 100}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,13 +211,13 @@ class TermSlots:
             if value is None or not 0 < value < self._terms.price:
                 break
             place += used
-            note = NOTES.get(words[place], 0) if place < len(words) else 0
+            note = CUES.notes.get(words[place], 0) if place < len(words) else 0
             place = place + 1 if note else self._behind_coins(place)
             place += parts > 0 and words[place : place + 1] == ["more"]
             total, parts, end, last = total + value * (note or 1), parts + 1, place, joined
             joined = False
-            while place < len(words) and words[place] in BESIDE:
-                joined = joined or words[place] in JOINING
+            while place < len(words) and words[place] in CUES.beside:
+                joined = joined or words[place] in CUES.adding
                 place += 1
         return (total, end) if parts > 1 and last else (0, at)
 

@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from haggle.language.english.cues import CUES
+from haggle.language.chosen import CUES
 
-SIGNS = {"$": "dollar", "£": "pound", "€": "euro", "¥": "yen"}
+SIGNS = CUES.signs
 SHORT = range(2, 4)  # letters of a currency's name that may stand for it
-SLANG = {"credit": ("cred", "creds"), "shilling": ("bob",), "euro": ("eur",)}
 _UNSPOKEN = re.compile(r"[^\W\d_aeiouy]{2,3}")  # no word of its own: `cr`, `gp`
 
 
@@ -88,7 +87,7 @@ class Terms:
         own = self.currency_words
         first = "".join(word[0] for word in re.findall(r"[^\W\d_]+", self.currency.casefold()))
         short = {first, *(word[:end] for word in own for end in SHORT)}
-        slang = {word for name in own for word in SLANG.get(name, ())}
+        slang = {word for name in own for word in CUES.slang.get(name, ())}
         return CUES.coins | own | slang | self.signs | set(filter(_UNSPOKEN.fullmatch, short))
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from haggle.language.english.numbers import DIGITS
+from haggle.language.chosen import CUES, DIGITS
 
 Kind = Literal["word", "number", "sign", "stop", "comma"]
 
@@ -19,19 +19,13 @@ _TOKEN = re.compile(
     r"|(?P<stop>[!;\n]+|\.(?!\.)|\.\.+)"
     r"|(?P<sign>\S)"
 )
-_ENDINGS = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"), ("'s", "is"),
-            ("'m", "am"), ("'d", "would"))  # fmt: skip
-_SHORTENED = {"is", "are", "am", "have", "will", "would"}
-_SPOKEN_IN = re.compile(r"([a-z]{2,}in)'")
+_SHORTENED = frozenset(CUES.contractions.values()) - CUES.denials
+_SPOKEN_IN = re.compile(rf"([a-z]{{2,}}(?:{'|'.join(CUES.dropped_g)}))'")
 _TIMES = re.compile(r"x\d+")
 _STRETCHED = re.compile(r"(.)\1{2,}")
 _APOSTROPHES = re.compile("[’´ʼ`‘]")
-_TITLES = re.compile(r"\b(mr|mrs|ms|dr|prof|capt|st)\.(?=\s+\w)")  # no end of a sentence
-NEGATIONS = frozenset({"not", "no", "never", "nor", "neither", "without", "except", "minus"})
-DENIALS = NEGATIONS - {"no"}  # what denies the verb behind it
-DENIED_THROUGH = frozenset(  # what may stand between a denial and what it denies
-    {"going", "to", "say", "saying", "want", "wanting", "about", "yet", "really", "trying", "here"}
-)
+_TITLES = re.compile(rf"\b({'|'.join(CUES.titles)})\.(?=\s+\w)")  # no end of a sentence
+NEGATIONS = CUES.denials | CUES.plain_no
 LEAST_MENDED = 5  # letters of a word that may be misspelt by one
 
 
@@ -96,7 +90,7 @@ def _canonical(
                 _canonical(part, spellings, known))]  # fmt: skip
     if _SPOKEN_IN.fullmatch(typed):
         return _canonical(typed[:-1] + "g", spellings, known)
-    for ending, full in _ENDINGS:
+    for ending, full in CUES.contractions.items():
         if typed.endswith(ending) and len(typed) > len(ending):
             return [*_canonical(typed.removesuffix(ending), spellings, known, False), full]
     return _mended(typed, spellings, known) if mend else [typed]
@@ -171,9 +165,9 @@ def affirmed(words: Sequence[str], phrases: Iterable[str]) -> bool:
         before, found, _ = said.partition(f" {phrase} ")
         if found:
             led = before.split()
-            while led and led[-1] in DENIED_THROUGH:
+            while led and led[-1] in CUES.denied_through:
                 led.pop()
-            if not led or led[-1] not in DENIALS:
+            if not led or led[-1] not in CUES.denials:
                 return True
     return False
 

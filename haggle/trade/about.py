@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import SENTENCE_END
+from haggle.trade.language import patterns
 from haggle.trade.ledger import Note
 from haggle.trade.lines import lines
 from haggle.trade.resolve import Resolved, finish
@@ -16,18 +16,6 @@ from haggle.trade.telling import Score, ended, known_of, questions
 
 NEAR = 0.3  # nearness in meaning from which a sentence on the shop answers a question
 OF_GOODS = 0.1  # how much nearer it must be than what is known of goods
-
-_NAME = re.compile(
-    r"\b(?:your name|who (?:are|r) (?:you|u|ya)|who (?:am i|do i have)|art thou called|thy name"
-    r"|what (?:are|do (?:they|people)|(?:should|shall|can|may) i) (?:you )?call(?:ed)?(?: you)?)\b",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(
-    r"\b(?:(?:what|which) (?:sort|kind|type) of (?:a )?(?:shop|store|place|stall|business)"
-    r"|what(?:'s| is| do you call) this (?:shop|store|place|stall)|where am i|is this the)\b",
-    re.IGNORECASE,
-)
-_CLAUSE = re.compile(r",\s+(?:and\s+)?|\s+(?:who|which|and|because|but)\s+")
 
 
 def introduced(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -51,9 +39,9 @@ def introduced(session: Session, line: str, resolved: Resolved) -> Resolved:
 def _told(session: Session, line: str) -> str:
     world, templates = session.world, lines().about
     found = []
-    if _NAME.search(line):
+    if patterns.ASKS_NAME.search(line):
         found.append(templates["name"].format(name=world.merchant.name))
-    if _PLACE.search(line):
+    if patterns.ASKS_PLACE.search(line):
         found.append(templates["place"].format(place=world.situation.location))
     return " ".join(map(ended, found)) or _nearest(session, line)
 
@@ -65,7 +53,7 @@ def _nearest(session: Session, line: str) -> str:
     asked = " ".join(questions(line))
     persona = SENTENCE_END.split(world.merchant.persona)
     background = SENTENCE_END.split(world.situation.background)
-    clauses = {c: text for text in (*persona, *background) for c in _CLAUSE.split(text) if c}
+    clauses = {c: text for text in (*persona, *background) for c in patterns.PARTS.split(text) if c}
     best, clause = _best(near, asked, list(clauses))
     if best < NEAR:
         return ""

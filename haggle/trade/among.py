@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import (
-    SENTENCE_END,
     asks_about_goods,
     asks_for_a_deal,
     asks_for_the_sum,
@@ -18,28 +16,20 @@ from haggle.trade.knowledge import (
     tells_a_need,
     wants,
 )
+from haggle.trade.language import patterns
 from haggle.trade.session import Session
 from haggle.trade.telling import NEAR, Score, by_words, nearest, questions
 from haggle.trade.world import Item
 
-_ASKING = r"(?:what|how|which|who|where|why|is|are|does|do|did|can|could|will|would|has|have|any)\b"
 LATELY = 4  # turns whose goods are remembered
 MOST = 4  # goods that may be chosen from without naming them
 APART = 0.05  # how much nearer one good must be for a question to be about it alone
-_THE_ONE = re.compile(
-    r"\b((?:the|that|this|these|those)\s+((?:[\w'’-]+\s+){0,3}))ones?\b", re.IGNORECASE
-)
-_PART = re.compile(rf"{SENTENCE_END.pattern}|,?\s+(?:and|but)\s+(?={_ASKING})", re.IGNORECASE)
-_ASKS = re.compile(rf"(?:^|[,;:]\s*|\b(?:and|but|oh|so|no)\s+){_ASKING}", re.IGNORECASE)
-_WAS_ASKING = re.compile(r"\b(?:only|just) (?:asking|asked|wondering|wondered)\b", re.IGNORECASE)
-_FREE = re.compile(r"\bfor (?:free|nothing)\b|\bgratis\b|\bon the house\b", re.IGNORECASE)
-_OF_THOSE = re.compile(rf"\bwhich (?:of|ones?)\b|{_THE_ONE.pattern}")
 
 
 def chooses(session: Session, line: str) -> bool:
     """Whether a line speaks of one or some of several goods in view, or seen lately."""
     said = clean_utterance(line).casefold()
-    return _OF_THOSE.search(said) is not None and len(choices(session)) > 1
+    return patterns.OF_THOSE.search(said) is not None and len(choices(session)) > 1
 
 
 def choices(session: Session) -> list[Item]:
@@ -65,7 +55,7 @@ def asked_about(session: Session, line: str) -> frozenset[str]:
 
 def told_parts(line: str) -> list[str]:
     """The parts of a line that ask nothing."""
-    return [part for part in _PART.split(clean_utterance(line)) if "?" not in part]
+    return [part for part in patterns.ASKING_PART.split(clean_utterance(line)) if "?" not in part]
 
 
 def only_asked(session: Session, line: str) -> frozenset[str]:
@@ -73,7 +63,7 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
     one made of?" What is asked for nothing is asked about as well."""
     asked: set[str] = set()
     others: set[str] = set()
-    for part in _PART.split(clean_utterance(line)):
+    for part in patterns.ASKING_PART.split(clean_utterance(line)):
         named = session.named(part, sure=False)
         if _only_asks(session, part):
             asked |= named
@@ -89,25 +79,25 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
 def _only_asks(session: Session, part: str) -> bool:
     """Whether a part of a line asks about goods and orders none: "could I have two?" does."""
     if "?" not in part:
-        return _WAS_ASKING.search(part) is not None
-    if _FREE.search(part):
+        return patterns.WAS_ASKING.search(part) is not None
+    if patterns.FOR_FREE.search(part):
         return True
     counts = any((mention.quantity or 0) > 1 for mention in session.read(part).mentions)
     orders = wants(part) or (counts and not asks_what_it_costs(part))
-    return bool(_ASKS.search(part)) and not orders and not asks_for_the_sum(part)
+    return bool(patterns.ASKS.search(part)) and not orders and not asks_for_the_sum(part)
 
 
 def without_ones(line: str) -> str:
     """A line in which "the red one" is "the red", whose `one` counts nothing."""
-    return _THE_ONE.sub(r"\1", line)
+    return patterns.THE_ONE.sub(r"\1", line)
 
 
 def one_of_those(session: Session, line: str) -> list[Item]:
     """The one of the goods in view, or seen lately, that a line speaks of; none where it may be
     several."""
     said = clean_utterance(line).casefold()
-    such = _THE_ONE.search(said)
-    if such is None or tells_a_need(line) or "which" in said.split():
+    such = patterns.THE_ONE.search(said)
+    if such is None or tells_a_need(line) or patterns.WHICH.search(said):
         return []
     ids = session.named(such[0]) or session.named(line)
     named = [session.world.by_id[i] for i in ids]

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.core.text import clean_utterance
-from haggle.language.english.cues import CUES
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
 from haggle.trade.among import only_asked
@@ -23,23 +22,18 @@ from haggle.trade.counted import clause_of, counted
 from haggle.trade.edits import carried_out, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
 from haggle.trade.knowledge import puts_back
+from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart, speak_cart
-from haggle.trade.lines import lines
+from haggle.trade.lines import lines, listed
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
 from haggle.trade.session import Session
 from haggle.trade.wanted import put_back, ruled_out, said_stems
 from haggle.trade.wire import Proposal
-from haggle.trade.world import listed_or
 
 MOST_CHOICES = 3
-_YES = re.compile(r"\W*(?:yes|yeah|yep|yup|aye|sure|right|correct)\b")
 _PAUSE = re.compile(r"(?=[.,;!])")
-_NO = re.compile(
-    r"\W*(?:(?:oh|heavens|goodness|gods?|lord|well|er|um|wait|sorry|hey)\W+){0,2}"
-    r"(?:no|nay|nah|nope|not)\b(?!\s+(?:problem|worries))"
-)
 
 
 def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
@@ -119,12 +113,12 @@ def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
     out |= only_asked(session, line)
     sure = [m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed]
     told = {m.candidates[0].id: m for m in sure if m.candidates[0].id not in out}
-    same = told.keys() & cart.keys() or (told and _YES.match(line.casefold()))
+    same = told.keys() & cart.keys() or (told and patterns.YES.match(line.casefold()))
     if not same or len(sure) < len(reading.mentions):
         return ()
     if only_these(session, line):
         cart = {i: number for i, number in cart.items() if i in told}
-    elif _NO.match(line.casefold()):  # what nobody had asked for goes
+    elif patterns.NO.match(line.casefold()):  # what nobody had asked for goes
         meant_before = session.named(session.exchanges[-1].player, sure=False) | told.keys()
         cart = {i: n for i, n in cart.items() if i in session.cart or i in meant_before}
     whole = {i for i, m in told.items() if _is_whole(clause_of(reading.line, m.start))}
@@ -161,7 +155,7 @@ def _affirms(session: Session, words: str, meant: Resolved) -> bool:
 def _takes_back(session: Session, line: str, meant: Resolved) -> bool:
     """Whether a line rules out goods of the order, takes some out, or begins with a no."""
     out = ruled_out(session.world, line) & meant.cart.keys()
-    return bool(out or puts_back(line) or _NO.match(line.casefold()))
+    return bool(out or puts_back(line) or patterns.NO.match(line.casefold()))
 
 
 def _refuses(session: Session, line: str, meant: Resolved) -> bool:
@@ -184,7 +178,7 @@ def _candidates(session: Session, line: str, wanted: Cart) -> str:
     for mention in session.read(line).mentions:
         things = [thing for thing in mention.candidates if thing.for_sale]
         if 1 < len(things) <= MOST_CHOICES and any(thing.id in wanted for thing in things):
-            return listed_or([thing.name for thing in things])
+            return listed([thing.name for thing in things], "or")
     return ""
 
 

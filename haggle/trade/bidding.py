@@ -7,8 +7,9 @@ the merchant answers the bid with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from haggle.trade.among import one_of_those
 from haggle.trade.knowledge import (
@@ -20,6 +21,7 @@ from haggle.trade.knowledge import (
     tells_a_need,
     with_g,
 )
+from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart, bid_amount, counter_offer, total
 from haggle.trade.procedure import Payload
 from haggle.trade.resolve import Resolved, worded
@@ -30,9 +32,6 @@ from haggle.trade.world import Item
 
 BRIEF = 5  # words of a sentence that is a bid though it does not speak of money
 LIKELY = 0.4  # of the price: less is no bid that is meant
-
-_LET_FOR = re.compile(r"\b(?:do|let|have|give|sell|part) (?:\S+ ){1,3}for\s*$")
-_EACH = r"(?:each|apiece|a piece|a pop|per piece|per)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +53,32 @@ def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None
     named_at = {mention.start for mention in reading.mentions}
     for number in reading.numbers:
         before, behind = with_g(text[: number.start]), text[number.end :]
-        has = _ends(cues.purse, before)
+        has = patterns.HAS_MONEY.search(before) is not None
         if number.value is None or number.value in _asked(session, line) or (has and not purse):
             continue
-        each = re.match(rf"\s*(?:{money}\s*)?{_EACH}", behind) is not None
+        each = re.match(rf"\s*(?:{money}\s*)?{patterns.EACH_PIECE}", behind) is not None
         named = re.match(rf"\s*{money}", behind) is not None
-        bought = bool(re.match(rf"\s*(?:{money}\s*)?(?:{'|'.join(cues.bid_for)})", behind))
-        goods = re.match(rf"\s*(?:{money}\s*)?for (?:the |that |this |a |an )?", behind)
-        bought |= bool(goods and re.match(r"(?:\w+ ){1,2}ones?\b", behind[goods.end() :]))
-        swaps = re.search(r"\b(?:swap|switch|trade|exchange|change|turn)\b", before) is not None
+        bought = bool(re.match(rf"\s*(?:{money}\s*)?{patterns.BID_FOR}", behind))
+        goods = re.match(rf"\s*(?:{money}\s*)?{patterns.FOR_GOODS}", behind)
+        bought |= bool(goods and patterns.SUCH_ONES.match(behind[goods.end() :]))
+        swaps = patterns.SWAPS.search(before) is not None
         bought = bought or (
             goods is not None and number.end + goods.end() in named_at and not swaps
         )
-        alone = re.match(r"\s*(?:$|[.,;:!?)]|and\b)", behind) is not None
-        pays, asks = _ends(cues.paying, before), _ends(cues.bidding, before)
-        sure = bought or (pays and (alone or named or each)) or (asks and named)
+        alone = patterns.STOPS.match(behind) is not None
+        pays, asks = patterns.PAYS.search(before), patterns.BIDS.search(before)
+        sure = bool(bought or (pays and (alone or named or each)) or (asks and named))
         bare = says(text, cues.haggling) and _is_bare(before, behind)
         if sure or named or has or bare or (asks and (alone or each)):
             return Offer(number.value, f"{number.value} each" if each else number.value, sure)
     return None
 
 
+@lru_cache(maxsize=256)
 def _money(currency: str) -> str:
     """What money is called, as a regular expression: "twelve pieces of silver"."""
     names = "|".join((re.escape(currency.casefold()), *sorted(knowledge().money)))
-    return rf"(?:(?:pieces?|bits?|coins?) (?:of )?)?(?:{names})(?!\w)"
+    return rf"{patterns.COINS_OF}(?:{names})(?!\w)"
 
 
 def of_money(session: Session, line: str) -> set[int | None]:
@@ -99,14 +99,14 @@ def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
         n.value
         for n in numbers
         if n.value in listed
-        or _LET_FOR.search(text[: n.start])
+        or patterns.LET_FOR.search(text[: n.start])
         or (haggling and _is_bare(text[: n.start], text[n.end :]))
     }
 
 
 def _is_bare(before: str, behind: str) -> bool:
     """Whether a number is all that a sentence says first: "Five." """
-    alone = re.match(r"\s*(?:$|[.,;:!?)]|and\b)", behind)
+    alone = patterns.STOPS.match(behind)
     return bool(alone and re.search(r"(?:^|[.!?])\s*$", before))
 
 
@@ -116,11 +116,6 @@ def _asked(session: Session, line: str) -> set[float | None]:
     named = [goods[i] for i in session.named(line, sure=False)]
     named = named or [goods[i] for i in only_good(session, line)]
     return {session.sale_price, *(item.price for item in named)}
-
-
-def _ends(phrases: Sequence[str], before: str) -> bool:
-    ends = rf"\b(?:{'|'.join(phrases)})\s+(?:(?:my|the|that|about|around)\s+)?$"
-    return re.search(ends, before) is not None
 
 
 def bargained(session: Session, line: str, proposal: Proposal, states: Set[str]) -> Proposal | None:

@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from haggle.language.english.numbers import DIGITS, TENS, UNITS, numbers_in
+from haggle.trade.language import DIGITS, numbers_in, patterns
 from haggle.trade.ledger import Cart, floor_price, total
 from haggle.trade.procedure import Procedure
 from haggle.trade.response import MerchantResponse
 from haggle.trade.world import World, counted
 
-_SPELLED = "|".join([*list(UNITS)[1:], *TENS, "hundred", "thousand", "million"])
 _TOLERANCE = 0.005
-_CLOCK = re.compile(
-    r"\b\d{1,2}(?::\d\d(?!\d)|(?:[:.]\d\d)?\s?(?:o['’]?clock|[ap]\.?m)\b)", re.IGNORECASE
-)
 _DIGIT = re.compile(r"\d")
 
 
@@ -82,7 +78,7 @@ def _of_money(currency: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of an amount of this money spelled in words, and of one in digits."""
     unit = re.escape(currency)
     return (
-        re.compile(rf"\b(?:{_SPELLED})\s+{unit}", re.IGNORECASE),
+        re.compile(rf"\b{patterns.SPELLED}\s+{unit}", re.IGNORECASE),
         re.compile(rf"({DIGITS})\s*(?:{unit})|(?:{unit})\s*({DIGITS})", re.IGNORECASE),
     )
 
@@ -133,8 +129,8 @@ def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:
     amount above the price is payment with a tip and contradicts nothing.
     """
     plain = re.sub(r"\b[A-Za-z]\w*\d\w*", "", player)  # "gr8" is no price
-    sure = re.sub(r"\b[1-9]\d{2,}\s*(?:%|percent\b)", "", plain)  # "100% yes" is no price
-    sure = _CLOCK.sub("", sure)
+    sure = patterns.SURELY.sub("", plain)  # "100% yes" is no price
+    sure = patterns.CLOCK.sub("", sure)
     known = {round(sale_price, 2), *(float(n) for n in cart.values()), float(sum(cart.values()))}
     return any(round(n, 2) not in known and n < sale_price for n in numbers_in(sure))
 

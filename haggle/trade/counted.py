@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 
 from haggle.core.text import clean_utterance
-from haggle.language.english.cues import CUES
-from haggle.language.english.numbers import TENS, UNITS
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
@@ -25,37 +23,16 @@ from haggle.trade.knowledge import (
     tells_a_need,
     whole_number,
 )
+from haggle.trade.language import CUES, UNITS, patterns
 from haggle.trade.session import Session
 from haggle.trade.wanted import name_stems, ruled_out
 from haggle.trade.wire import CartLines, Quantity
 from haggle.trade.world import Item
 
-_ARTICLE = re.compile(r"\b(?:an?|another|the|one|single)\s+(?:[\w'’-]+\s+)?$", re.IGNORECASE)
 MOST_OF_A_FEW = 3
 FEW = 2  # pieces more that need no number
 
-_CLAUSE_END = re.compile(r"[.;:!?]|,(?!\d)|\b(?:and|but|so)\b")
-_TAKES = re.compile(  # "take four out", "lose one", "put two of them back", "two of the six can go"
-    r"\b(?:(?:take|put)(?= (?:\S+ ){1,4}(?:out|off|away|back)\b)|drop|lose|remove|scrap|strike"
-    r"|(?:swap|switch|exchange|trade|change)(?= \S+ of (?:the|my|those|these|them)\b))"
-    r" (?:(?:out|off|away|back|just|only|another) )?(\d+|[a-z]+)\b"
-    r"|\b(?P<passive>\d+|[a-z]+) of (?:the|my|those|these|them) (?:(?:\S+ ){0,3}"
-    r"(?:swapped|exchanged|changed|(?:can|may|should|must) (?:go|come off|come out))\b"
-    r"|(?:back|off|out)(?: please)?\s*$)"
-    rf"|\b(?P<fewer>\d+|{'|'.join(UNITS)}) (?:\S+ ){{0,2}}fewer\b(?! than)"
-)
-_NUMBER = rf"(?:\d+|{'|'.join((*UNITS, *TENS, 'dozen', 'couple', 'few'))})"
-_MORE = re.compile(rf"\b{_NUMBER} more\b(?! than\b)|\banother {_NUMBER} ")
-_ALL_TOLD = re.compile(  # "eight in total, not eight more"
-    rf"\b({_NUMBER}) (?:\w+ )?(?:in total|total|altogether|all together|in all|all told)\b"
-)
-_SETS = re.compile(r"\b(?:make (?:it|that|them|those)|only|just|in all|altogether|i said)\b")
-_PAIR = re.compile(r"\b(?:a|an|one|1|single|the) (?:single )?pair\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
-_DENIED = re.compile(
-    r"\b(?:no|never|rather|already|later|about)\b|n['’]t\b|\b(?:give|offer) you\b"
-    r"|\bi (?:still |do )?(?:have|own)\b|\bi(?:['’]ve| have) got\b"
-)
 
 
 def counted(session: Session, line: str, asked: CartLines) -> CartLines:
@@ -122,9 +99,9 @@ def numbered(session: Session, line: str, lines: CartLines) -> CartLines:
 
 def _is_denied(before: str) -> bool:
     """Whether the words of a clause before a name say that it is not wanted now."""
-    clause = _CLAUSE_END.split(before.casefold())[-1]
+    clause = patterns.CLAUSE_OF_NUMBERS.split(before.casefold())[-1]
     words = set(_WORD.findall(clause))
-    return bool(_DENIED.search(clause) or words & knowledge().ruling_out)
+    return bool(patterns.DENIED.search(clause) or words & knowledge().ruling_out)
 
 
 def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: Item) -> bool:
@@ -153,7 +130,7 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
 
 def _all_told(line: str) -> set[int]:
     """The numbers that a line tells of all pieces together."""
-    return {whole_number(word) for word in _ALL_TOLD.findall(line.casefold())}
+    return {whole_number(word) for word in patterns.ALL_TOLD.findall(line.casefold())}
 
 
 def _told(session: Session) -> set[int | None]:
@@ -186,9 +163,9 @@ def _said(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
         words = set(_WORD.findall(clause))
         if words & (CUES.shared | CUES.each):
             continue
-        if _MORE.search(clause):
+        if patterns.MORE.search(clause):
             found[mention.candidates[0].id] = held + mention.quantity
-        elif not words & CUES.by and (_SETS.search(clause) or not strictly):
+        elif not words & CUES.by and (patterns.SETS.search(clause) or not strictly):
             found[mention.candidates[0].id] = mention.quantity
     return found
 
@@ -208,7 +185,7 @@ def _listed(session: Session, line: str) -> dict[str, int]:
 
 def clause_of(line: str, at: int) -> str:
     """The clause of a line that a place in it belongs to."""
-    ends = [match.start() for match in _CLAUSE_END.finditer(line)]
+    ends = [match.start() for match in patterns.CLAUSE_OF_NUMBERS.finditer(line)]
     start = max((end for end in ends if end <= at), default=0)
     return line[start : min((end for end in ends if end > at), default=len(line))]
 
@@ -224,14 +201,16 @@ def _is_untouched(session: Session, line: str, item: Item) -> bool:
 def _is_a_few(line: str) -> bool:
     """Whether a line asks for a few of something, and tells no number."""
     words = set(_WORD.findall(line.casefold()))
-    return "a few" in line.casefold() and not words & UNITS.keys() and not re.search(r"\d", line)
+    few = patterns.A_FEW.search(line.casefold()) and not words & UNITS.keys()
+    return bool(few) and not re.search(r"\d", line)
 
 
 def _is_a_pair(line: str, item: Item) -> bool:
     """Whether a line asks for one pair of what is sold in pairs: "a pair of those", of gloves."""
     words = _WORD.findall(item.item_name.casefold())
-    paired = not CUES.paired.isdisjoint(words[-1:]) or "pair of" in item.description.casefold()
-    return paired and _PAIR.search(line) is not None and not numbers_in_line(line) - {1}
+    pair_of = patterns.PAIR_OF.search(item.description.casefold()) is not None
+    paired = pair_of or not CUES.paired.isdisjoint(words[-1:])
+    return paired and patterns.ONE_PAIR.search(line) is not None and not numbers_in_line(line) - {1}
 
 
 def _in_place(session: Session, line: str, item: Item, asked: CartLines) -> bool:
@@ -252,7 +231,7 @@ def is_one(session: Session, line: str, item: Item) -> bool:
     """Whether a line asks for one piece of a good: "a rope", "one rope"."""
     reading = session.read(line)
     mentions = [m for m in reading.mentions if item.item_id in {t.id for t in m.candidates}]
-    return any(m.quantity or _ARTICLE.search(reading.line[: m.start]) for m in mentions)
+    return any(m.quantity or patterns.A_PIECE_OF.search(reading.line[: m.start]) for m in mentions)
 
 
 def _swapped(session: Session, line: str, asked: CartLines) -> int:
@@ -266,8 +245,8 @@ def _swapped(session: Session, line: str, asked: CartLines) -> int:
 def taken_out(session: Session, line: str) -> dict[str, int]:
     """Pieces that a line takes out of the order: "take four of them out"."""
     found: dict[str, int] = {}
-    for clause in _CLAUSE_END.split(clean_utterance(line)):
-        match = _TAKES.search(clause.casefold())
+    for clause in patterns.CLAUSE_OF_NUMBERS.split(clean_utterance(line)):
+        match = patterns.TAKES.search(clause.casefold())
         number = match and whole_number(match[1] or match["passive"] or match["fewer"])
         if not number:
             continue

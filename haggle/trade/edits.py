@@ -16,9 +16,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from haggle.language.english.cues import CUES
-from haggle.language.english.numbers import UNITS, numbers_in
 from haggle.trade.formula import Formula
+from haggle.trade.language import CUES, UNITS, numbers_in, patterns
 from haggle.trade.wire import UNLISTED, CartLines, Proposal, Quantity, Step
 from haggle.trade.world import World, normalise
 
@@ -29,10 +28,7 @@ Lines = Sequence[tuple[str, Quantity]]
 _WORD = re.compile(r"[a-z]+")
 _MARK = re.compile(r"\{[^{}]*\}")
 _MARKED = re.compile(r"\{[^{}]*? x(\d+)\}|\{(\d+)\}")
-_WORDS = UNITS | {"single": 1}
-_UNIT = re.compile(
-    rf"(?<![a-z])(?<!ty[ -])(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![a-z])"
-)
+_WORDS = UNITS | dict.fromkeys(patterns.words("single"), 1)
 
 
 def whole(before: Mapping[str, int], proposal: Proposal) -> CartLines:
@@ -178,7 +174,7 @@ def _numbers(linked: str) -> list[int]:
     marked = [int(a or b) for a, b in _MARKED.findall(linked)]
     bare = _MARK.sub(" ", linked.casefold())
     said = [int(number) for number in numbers_in(bare) if number.is_integer()]
-    said += [_WORDS[word] for word in _UNIT.findall(bare)]
+    said += [_WORDS[word] for word in patterns.UNIT.findall(bare)]
     return said + [number for number in marked if number not in said]
 
 

@@ -7,12 +7,10 @@ cart before.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
-from haggle.language.english.numbers import UNITS
 from haggle.trade.fitting import fits
 from haggle.trade.knowledge import (
     SENTENCE_END,
@@ -28,41 +26,13 @@ from haggle.trade.knowledge import (
     takes_all,
     wants,
 )
+from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
 from haggle.trade.wanted import name_stems, ruled_out, said_stems
 from haggle.trade.wire import UNLISTED, CartLines
 from haggle.trade.world import World
-
-_ONLY = re.compile(
-    rf"\b(?:just|only)\s+(?:(?:keep|of|the|my|an?|\d+|{'|'.join(UNITS)})\s+){{0,4}}$", re.IGNORECASE
-)
-_ALONE = re.compile(
-    r"(?:,?\s+(?:only|just) (?:these|those|them)(?: (?:two|three|four))?"
-    r"|\s+alone|\s+only|(?:on|by) (?:its|their) own|by (?:itself|themselves))"
-    r"(?=\W*$|\W*[.,;:!?]|\s+(?:please|then|thanks|thank|and|this|for|if|but|to)\b)",
-    re.IGNORECASE,
-)
-_AND = re.compile(
-    r"(?:\W*(?:yes|yeah|yep|aye|ok|okay|right|oh)\b)*\W*and (?:the|an?|my|that|some)\b"
-)
-_BACK = re.compile(
-    r"\b(?:put|throw|pop|stick|add) (?:it|them|that|those|the (?:\S+ ){1,3})(?: one| ones)? ?back\b"
-    r"(?! (?:on|onto) (?:the|your) (?:shelf|shelves|rack))"
-)
-_NO_MORE = re.compile(r"\bnothing (?:else|more)\b", re.IGNORECASE)
-_NONE_OF = re.compile(
-    r"^\W*none of(?: (?!is|are|was|were|has|have|will|can|do|does)\S+){1,4}\W*$", re.IGNORECASE
-)
-_A_PART = re.compile(r"\b(?:an?|another|any|more|one|her|his|their|hers|both)\b", re.IGNORECASE)
-_SENDS_BACK = re.compile(
-    r"^\W*(?:\w+\W+){0,2}(?:take|put|strike|remove|delete|drop|scrap|skip|lose|ditch)\b",
-    re.IGNORECASE,
-)
-_NOT_SO = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.IGNORECASE)
-_INSTEAD = re.compile(r"\binstead\b(?! o[f'’])", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[.,;:!?]|\b(?:and|but|keep)\b")
 
 BRIEF = 6  # words of a sentence that swaps goods for their like
 
@@ -110,7 +80,8 @@ def held_before(session: Session) -> frozenset[str]:
 def restored(session: Session, line: str) -> Cart:
     """Goods that a change took out and a line wants back, in their numbers: "put it back,
     she is not that fussy"."""
-    if not session.exchanges or not (match := _BACK.search(clean_utterance(line).casefold())):
+    match = patterns.BACK.search(clean_utterance(line).casefold())
+    if match is None or not session.exchanges:
         return {}
     named = session.named(match[0], sure=False)
     for exchange in reversed(session.exchanges):
@@ -149,7 +120,7 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
     named = session.named(line, sure=False)
     taken = ruled_out(session.world, line)
     consent = session.read(line).consent
-    adding = adds(line) or _AND.match(line.casefold()) is not None
+    adding = adds(line) or patterns.YES_AND.match(line.casefold()) is not None
     adding = adding and not (consent and consent.replaces())
     staying = kept_by(session, line)
     wanted = frozenset() if removes(line) else _in_clauses(session, line, wants) - taken
@@ -165,8 +136,9 @@ def kept_by(session: Session, line: str) -> frozenset[str]:
 def only_these(session: Session, line: str) -> bool:
     """Whether a line wants what it names and nothing else: "just the map", "the map alone"."""
     reading = session.read(line)
-    return _NO_MORE.search(line) is not None or any(
-        _ONLY.search(reading.line[: mention.start]) or _ALONE.match(reading.line, mention.end)
+    return patterns.NO_MORE.search(line) is not None or any(
+        patterns.ONLY.search(reading.line[: mention.start])
+        or patterns.ALONE.match(reading.line, mention.end)
         for mention in reading.mentions
     )
 
@@ -186,10 +158,10 @@ def sent_back(session: Session, line: str) -> frozenset[str]:
 
 
 def _sends_back(clause: str) -> bool:
-    if has_number(clause) or _A_PART.search(clause) or _NOT_SO.search(clause):
+    if has_number(clause) or patterns.A_PART.search(clause) or patterns.NOT_SO.search(clause):
         return False
-    told = _SENDS_BACK.search(clause) is not None and puts_back(clause)
-    return told or _NONE_OF.search(clause) is not None
+    told = patterns.SENDS_BACK.search(clause) is not None and puts_back(clause)
+    return told or patterns.NONE_OF.search(clause) is not None
 
 
 def _in_clauses(
@@ -198,9 +170,9 @@ def _in_clauses(
     """Ids of the goods that a line may name, or for `sure` names, in clauses which say something of
     them."""
     reading = session.read(line)
-    ends = [match.start() for match in _CLAUSE_END.finditer(reading.line)] + [len(reading.line)]
+    ends = [match.start() for match in patterns.CLAUSE_OF_ORDER.finditer(reading.line)]
     found: set[str] = set()
-    for start, end in pairwise((0, *ends)):
+    for start, end in pairwise((0, *ends, len(reading.line))):
         named = [m for m in reading.mentions if start <= m.start < end]
         named = [m for m in named if not sure or len(m.candidates) == 1]
         if named and says(reading.line[start:end]):
@@ -211,7 +183,7 @@ def _in_clauses(
 def swapped_out(session: Session, line: str, asked: CartLines) -> frozenset[str]:
     """Ids of goods in the cart whose like takes their place in as many pieces or more: "two storm
     lanterns instead"."""
-    part = next((p for p in SENTENCE_END.split(line) if _INSTEAD.search(p)), "")
+    part = next((p for p in SENTENCE_END.split(line) if patterns.INSTEAD.search(p)), "")
     if not part or len(part.split()) > BRIEF:
         return frozenset()
     numbers = {item_id(session.world, name): number for name, number in asked}

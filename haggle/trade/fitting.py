@@ -8,7 +8,6 @@ Where the linker has sentence embeddings, nearness in meaning decides, and words
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
@@ -30,12 +29,13 @@ from haggle.trade.knowledge import (
     refers,
     tells_a_need,
 )
+from haggle.trade.language import patterns
 from haggle.trade.ledger import Note
+from haggle.trade.lines import listed
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
 from haggle.trade.telling import in_full, in_short
 from haggle.trade.wanted import (
-    SENTENCE,
     called,
     described,
     name_stems,
@@ -43,7 +43,7 @@ from haggle.trade.wanted import (
     ruled_out,
     said_stems,
 )
-from haggle.trade.world import Item, World, listed_or
+from haggle.trade.world import Item, World
 
 NAMED = 1.5  # what a word of a name is worth; one of a description is 1
 LEAST = 0.3  # a score under which nothing is said to fit
@@ -55,24 +55,6 @@ NEAR = 0.2  # nearness in meaning under which nothing is said to fit
 APART = 0.08  # how much less near than the best other goods may be
 WORDS = 0.1  # what a score by words is worth in nearness, as far as MOST_WORDS
 MOST_WORDS = 2.0
-
-_WHICH = re.compile(
-    r"\b(?:which|what|difference between)"
-    r"(?: (?:of )?(?:the|your|these|those)(?: two| three)?)? ([a-z]{3,})\b"
-)
-_ELSE = re.compile(  # "what else have you got?"
-    r"\b(?:what|anything|something) (?:else|others?)\b|\bother (?:wares|goods|things|items)\b"
-)
-_EACH = re.compile(r"\b(?:they|them|these|those|each|both)\b")
-_PRONOUN = re.compile(r"\b(?:it|its|they|them|these|those)\b")
-_EXTREME = re.compile(  # "what is the cheapest thing you've got?"
-    r"\b(?:(cheapest|least expensive)|dearest|priciest|most expensive)"
-    r"(?: (?:thing|item|good|one|of))?(?: (?:that )?(?:you|here|in|there|all)\b|\?)",
-    re.IGNORECASE,
-)
-_OTHER = re.compile(
-    r"\b(?:the other|another|any other|other)\b(?!.*\b(?:day|time|way|hand)\b)[^.!]*\?"
-)
 
 
 def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -100,7 +82,7 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if cheapest := _of_price(world, line):
         return cheapest
     alike = of_kind(session, line)
-    fresh = _ELSE.search(line.casefold()) and any(item in alike for item in shown)
+    fresh = patterns.ELSE.search(line.casefold()) and any(item in alike for item in shown)
     if alike and not fresh:
         several = compares(line) or tells_a_need(line)  # "what boots have you?"
         return alike[:MOST_ALIKE] if several else likeliest(alike, line)[:MOST]
@@ -125,12 +107,12 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
         return suited(session, line, choices(session))[:1]
     view = world.known(session.in_view())
     others = not ids <= {item.item_id for item in view}
-    if view and others and "?" in line and _PRONOUN.search(line.casefold()):
+    if view and others and "?" in line and patterns.PRONOUN.search(line.casefold()):
         meant = about_alone(view, line, near)[:MOST]
         nearer = nearest_of(shown, line, near) > nearest_of(meant, line, near)
         return shown if nearer else meant
     if _is_of_those(session, line, ids):
-        if _EACH.search(line.casefold()) and asks_what_it_costs(line) and len(view) > 1:
+        if patterns.EACH.search(line.casefold()) and asks_what_it_costs(line) and len(view) > 1:
             return view[:MOST_ALIKE]
         several = compares(line) or len(view) < 2 or asks_what_it_costs(line)
         alone = [] if several else about_alone(view, line, near)
@@ -140,7 +122,7 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
 
 def _is_of_those(session: Session, line: str, shown: Set[str]) -> bool:
     """Whether a line asks about goods in cart or view, not for any others."""
-    if tells_a_need(line) and not _PRONOUN.search(line.casefold()):
+    if tells_a_need(line) and not patterns.PRONOUN.search(line.casefold()):
         return False
     view = {item.item_id for item in session.world.known(session.in_view())}
     of_those = ("?" in line or refers(line)) and shown <= view | session.cart.keys()
@@ -149,7 +131,7 @@ def _is_of_those(session: Session, line: str, shown: Set[str]) -> bool:
 
 def _of_price(world: World, line: str) -> list[Item]:
     """The cheapest good of all where a line asks for it, or the dearest."""
-    match = _EXTREME.search(line)
+    match = patterns.EXTREME.search(line)
     if match is None or "?" not in line:
         return []
     prices = sorted(world.inventory, key=lambda item: item.price or 0.0)
@@ -169,14 +151,14 @@ def of_kind(session: Session, line: str) -> list[Item]:
     like the goods in view where it asks for the other: "is there another one?"; what was not seen
     yet where it asks what else there is."""
     world, said = session.world, clean_utterance(line).casefold()
-    asked = name_stems(" ".join(_WHICH.findall(said)))
+    asked = name_stems(" ".join(patterns.WHICH_KIND.findall(said)))
     if found := [item for item in world.inventory if asked & name_stems(item.item_name)]:
         return found
-    if _ELSE.search(said) and "?" in said:
+    if patterns.ELSE.search(said) and "?" in said:
         seen = {*session.in_view(), *session.shown, *session.named(line, sure=False)}
         seen |= session.cart.keys()
         return [i for i in world.inventory if not seen & {i.item_id, i.item_name}]
-    if _OTHER.search(said):
+    if patterns.OTHER.search(said):
         held = (world.by_id[i].item_name for i in session.cart)
         view = world.known((*session.in_view(), *session.shown, *held))
         kinds = frozenset().union(*(name_stems(item.item_name) for item in view))
@@ -201,7 +183,7 @@ def further(session: Session, line: str, resolved: Resolved) -> Resolved:
     items = fitting_needs(session, line, seen)
     if not items:
         return resolved
-    notes = (*resolved.notes, Note("also", listed_or([item.item_name for item in items])))
+    notes = (*resolved.notes, Note("also", listed([item.item_name for item in items], "or")))
     shown = tuple(item.item_name for item in items)
     return replace(
         worded(session, replace(resolved, notes=notes), resolved.proposal.say), shown=shown
@@ -212,7 +194,7 @@ def fitting_needs(session: Session, line: str, met: Collection[str] = ()) -> lis
     """Goods, none of them in the cart, that fit the needs which sentences of a line tell without a
     name. A need that goods with the ids `met` fit is met by these."""
     found: dict[str, Item] = {}
-    for part in SENTENCE.split(clean_utterance(line)):
+    for part in patterns.NEXT_NEED.split(clean_utterance(line)):
         if not tells_a_need(part) or session.named(part, sure=False):
             continue
         fitting = {item.item_id: item for item in suited(session, part)}
@@ -233,7 +215,7 @@ def suited(session: Session, line: str, among: Sequence[Item] = ()) -> list[Item
     linker can tell, else by words. None where the line says nothing that goods could fit."""
     world = session.world
     items = among or world.inventory
-    needs = " ".join(part for part in SENTENCE.split(line) if tells_a_need(part))
+    needs = " ".join(part for part in patterns.NEXT_NEED.split(line) if tells_a_need(part))
     told = needs if needed(world, needs) else line
     scores = _by_words(world, told)
     texts = [in_full(item) for item in items]

@@ -5,52 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from pathlib import Path
 
 from haggle.core.config import Record, load_config
 from haggle.core.text import clean_utterance
-from haggle.language.english.cues import Words
-from haggle.language.english.numbers import DIGITS, TENS, UNITS
 from haggle.language.reading import Reading
+from haggle.trade.language import FOLDER, TENS, UNITS, Words, patterns
 
 _WORD = re.compile(r"[^\W_]+")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-NEXT_QUESTION = re.compile(
-    r"(?<=[.!?])\s+|,?\s+(?:and|n)\s+(?=(?:is|are|do(?:es)?|did|can|may|will|would|has|have|how|what"
-    r"|which|who|where|when)\b)",
-    re.IGNORECASE,
-)
-UNMARKED = re.compile(  # where a question without its mark begins
-    r"(?:^|[,;:.]\s+|\b(?:and|n|but|so|seriously)\s+)"
-    r"(?=(?:how(?:'?s)?|what|where|which|who|(?:is|does|can|will) it|(?:are|do|can|will) they)\b)",
-    re.IGNORECASE,
-)
-_HOW = re.compile(
-    r"\bhow (?:far|long|big|heavy|old|loud|fast) (?:do|does|is|are|can|will)\b", re.IGNORECASE
-)
-_LEADING = re.compile(  # what stands before a question: "but tell me, before we shake on it, ..."
-    r"^(?:(?:(?:yet|but|and|so|oh|well|now|wait|ok|okay|right|hm+|alas|please|pray|still|seriously"
-    r"|actually)\b[\s,]*)*"
-    r"(?:(?:tell|answer) (?:me|us)(?: (?:this|true|first|again|please))?|(?:before|ere) [^,:;?]*"
-    r"|one (?:more )?(?:thing|question)[^,:;?]*|by the way|out of curiosity|just curious)"
-    r"\s*[,:;]\s*)+",
-    re.IGNORECASE,
-)
-_THE_ONE = re.compile(r"\b(?:that|this|the|which) (?:\w+ ){0,2}ones?\b", re.IGNORECASE)
-_BACK_IN = re.compile(  # "put the rope back in", not "put it back on the shelf"
-    r"\bback (?:on|in|onto|into)\b"
-    r"(?! (?:(?:the|your|its|their|that|a) )?"
-    r"(?:shel|rack|hook|nail|box|store|stand|pile|wall|case))",
-    re.IGNORECASE,
-)
-_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e|y)$")
-_DROPPED_G = re.compile(r"(?<=\w\win)['’](?!\w)")
-_SIGN = r"[$€£¥]|%"
-_BARE_PRICE = re.compile(
-    rf"\b(?:for|at|only|just|is|are)\s+{DIGITS}\s*(?:each|apiece|[.,;!?]|$)"
-    rf"|(?:{_SIGN})\s*\d|\d\s*(?:{_SIGN})|\d[.,]\d\d(?!\d)(?!\s*\w)",
-    re.IGNORECASE,
-)
+SENTENCE_END = patterns.SENTENCE_END
+_NUMBERS = frozenset({*UNITS, *TENS, *patterns.words("number_words")})
 
 
 class Topic(Record):
@@ -100,10 +63,6 @@ class Knowledge(Record):
     unwanted: list[str]
     haggling: list[str]
     counting: Words
-    paying: list[str]
-    bidding: list[str]
-    bid_for: list[str]
-    purse: list[str]
     referring: list[str]
     money: Words
     priced: Words
@@ -111,15 +70,15 @@ class Knowledge(Record):
 
 @cache
 def knowledge() -> Knowledge:
-    """The phrases of `haggle/trade/knowledge.yaml`."""
-    return load_config(Path(__file__).with_name("knowledge.yaml"), Knowledge)
+    """The phrases of `knowledge.yaml`."""
+    return load_config(FOLDER / "knowledge.yaml", Knowledge)
 
 
 def asks_about_goods(line: str, reading: Reading, *, on_topic: bool = False) -> bool:
     """Whether a line asks what goods are like: not for their price, stock or availability, not for
     the total, and not about other things. `reading` is the reading of the line; `on_topic` asks for
     a question about one of the topics."""
-    parts = NEXT_QUESTION.split(clean_utterance(line))
+    parts = patterns.NEXT_QUESTION.split(clean_utterance(line))
     return any(_asks_about_goods(part, reading, on_topic) for part in parts)
 
 
@@ -218,7 +177,7 @@ def removes(line: str) -> bool:
 
 def puts_back(clause: str) -> bool:
     """Whether words tell to take goods out of an order."""
-    return bool(says(clause, knowledge().putting_back)) and not _BACK_IN.search(clause)
+    return bool(says(clause, knowledge().putting_back)) and not patterns.BACK_IN.search(clause)
 
 
 def haggles(line: str) -> bool:
@@ -271,12 +230,12 @@ def may_trick(line: str) -> bool:
 
 def unled(sentence: str) -> str:
     """A sentence without what only leads to its question."""
-    return _LEADING.sub("", sentence)
+    return patterns.LEADING.sub("", sentence)
 
 
 def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     cues, sentence = knowledge(), unled(sentence)
-    if not ("?" in sentence or says(sentence, cues.asking) or _HOW.search(sentence)):
+    if not ("?" in sentence or says(sentence, cues.asking) or patterns.HOW.search(sentence)):
         return False
     if asks_for_a_deal(sentence):
         return False
@@ -286,7 +245,7 @@ def _asks_about_goods(sentence: str, reading: Reading, strictly: bool) -> bool:
     if strictly and not on_topic:
         return False
     if reading.mentions:
-        counts = has_number(_THE_ONE.sub("", sentence))
+        counts = has_number(patterns.THAT_ONE.sub("", sentence))
         return on_topic or not counts  # "is 50 all right for the axe?" is a bid
     return on_topic and bool(says(sentence, cues.goods)) and not says(sentence, cues.others)
 
@@ -299,7 +258,7 @@ def speaks_of_price(sentence: str, currency: str = "") -> bool:
     numbers = [at for at, word in enumerate(words) if _is_number(word)]
     near = {words[place] for at in numbers for place in (at - 1, at + 1) if 0 <= place < len(words)}
     priced = bool(numbers) and not cues.priced.isdisjoint(words)
-    return priced or not money.isdisjoint(near) or bool(_BARE_PRICE.search(sentence))
+    return priced or not money.isdisjoint(near) or bool(patterns.BARE_PRICE.search(sentence))
 
 
 def is_money(words: str, currency: str = "") -> bool:
@@ -328,21 +287,19 @@ def _forms(word: str) -> Iterable[str]:
 
 
 def _is_number(word: str) -> bool:
-    return (
-        word[0].isdigit() or word in UNITS or word in TENS or word in {"hundred", "half", "dozen"}
-    )
+    return word[0].isdigit() or word in _NUMBERS
 
 
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """A word without its ending: `stores`, `stored` and `storing` are one."""
     word = knowledge().irregular.get(word.casefold(), word.casefold())
-    return word if word.endswith("ss") else _ENDING.sub("", word)
+    return word if word.endswith("ss") else patterns.ENDING.sub("", word)
 
 
 def with_g(text: str) -> str:
     """A text in which `feedin'` is `feeding`."""
-    return _DROPPED_G.sub("g", text)
+    return patterns.DROPPED_G.sub("g", text)
 
 
 def stems(text: str) -> list[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from haggle.trade.knowledge import is_money
+from haggle.trade.language import patterns
+from haggle.trade.lines import lines, listed
 from haggle.trade.wire import UNLISTED, Bid, Quantity, is_bid
-from haggle.trade.world import Haggling, Item, World, counted, listed, money
+from haggle.trade.world import Haggling, Item, World, counted, money
 
 Cart = dict[str, int]
-_MEASURE = re.compile(r"^(?:an? )?(?:pair|set|bottle|piece|bit|cup|box|bag)s? of ", re.IGNORECASE)
 
 
 NoteKind = Literal[
@@ -52,7 +52,7 @@ def resolve_cart(
     notes: list[Note] = []
     for name, quantity in lines:
         wanted = name.removeprefix(UNLISTED).strip()
-        item = world.recognise(_MEASURE.sub("", wanted)) if wanted else None
+        item = world.recognise(patterns.MEASURE.sub("", wanted)) if wanted else None
         if item is None or not item.for_sale:
             if wanted and not is_money(wanted, world.currency):
                 sold_out = item is not None and item.quantity == 0
@@ -149,9 +149,11 @@ def counter_offer(world: World, cart: Cart, current: float, bid: Bid) -> float:
 
 def speak_cart(world: World, cart: Cart) -> str:
     """`4 Sharp Axes and 1 Local Map`; `nothing` for an empty cart."""
-    return listed([counted(world.by_id[i], n) for i, n in cart.items()]) or "nothing"
+    return listed([counted(world.by_id[i], n) for i, n in cart.items()]) or lines().lists["nothing"]
 
 
 def speak_prices(world: World, items: Sequence[Item]) -> str:
     """`Sharp Axe for 130 gold and Local Map for 60 gold`."""
-    return listed([f"{i.item_name} for {money(i.price or 0)} {world.currency}" for i in items])
+    told, currency = lines().lists["priced"].format, world.currency
+    prices = (told(name=i.item_name, price=money(i.price or 0), currency=currency) for i in items)
+    return listed([*prices])

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import knowledge, tells_a_need
+from haggle.trade.language import patterns
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, worded
 from haggle.trade.session import Session
@@ -22,22 +23,6 @@ MOST = 3  # words of a name
 
 _CLAUSE = re.compile(r"[^.,;:!?()]+\??")
 _WORD = re.compile(r"[a-z][a-z'’-]*")
-_SELLS = r"(?:you|ya|ye|u|thou|they) (?:also |even )?(?:sell|sellest|stock|carry)"
-_MAYBE = r"(?:maybe |perhaps |also )"
-_YOU = r"(?:you|ya|ye|u|thou)"
-_HAS = rf"{_YOU} (?:got|have)|(?:have|hast) {_YOU}(?: got)?|^(?:and |but )?got"
-_ASKED = (  # what is had may be no goods, so the second is heard with goods on show alone
-    re.compile(
-        rf"\b(?:{_SELLS}|you (?:have|got)(?= maybe| perhaps)) {_MAYBE}?"
-        r"(?:any |an? |some )?(?P<name>.+)"
-    ),
-    re.compile(rf"\b(?:{_HAS}) any (?P<name>.+)"),
-    re.compile(r"\b(?:something|anything|thing|one) called (?:an? |the )?(?P<name>.+)"),
-)
-_HAVING = re.compile(rf"\b(?:{_SELLS}|{_HAS})\b", re.IGNORECASE)
-_BRIEF = re.compile(  # a sentence of its own, so heard beside an order as well
-    r"^(?:and |but )?got (?:any |an? |some )?(?P<name>\S+(?: \S+)?)\?$"
-)
 
 
 def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
@@ -47,8 +32,8 @@ def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
     talks = resolved.proposal.state == session.procedure.fallback
     if not (state.payload in ("show", "cart") or talks):
         return resolved
-    patterns = (_BRIEF,) if state.payload == "cart" else (*_ASKED[: 1 if talks else 2], _BRIEF)
-    name = asked_in_vain(session, line, patterns)
+    ways = () if state.payload == "cart" else patterns.ASKED[: 1 if talks else 2]
+    name = asked_in_vain(session, line, (*ways, patterns.ASKED_BRIEFLY))
     note = Note("unheard_of", name) if name else _unsold(session, line)
     if note is None:
         return resolved
@@ -70,19 +55,19 @@ def _unsold(session: Session, line: str) -> Note | None:
 def _asked_for(session: Session, line: str, item: Item) -> bool:
     """Whether a line asks beside other things whether something is sold: "have you a saw, and how
     much is the axe?" """
-    clauses = (c for c in _CLAUSE.findall(clean_utterance(line)) if _HAVING.search(c))
+    clauses = (c for c in _CLAUSE.findall(clean_utterance(line)) if patterns.HAVING.search(c))
     return any(item.item_id in session.named(clause) for clause in clauses)
 
 
-def asked_in_vain(session: Session, line: str, patterns: Sequence[re.Pattern[str]]) -> str:
+def asked_in_vain(session: Session, line: str, ways: Sequence[re.Pattern[str]]) -> str:
     """The name of goods that a line asks for in one of these ways, and that nothing here has; ""
     where there is none."""
     for clause in _CLAUSE.findall(clean_utterance(line).casefold()):
         clause = clause.strip()
         if not clause.endswith("?"):
             continue
-        for pattern in patterns:
-            match = pattern.search(clause)
+        for way in ways:
+            match = way.search(clause)
             name = _name(match["name"]) if match else ""
             if (
                 name

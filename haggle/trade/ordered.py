@@ -3,7 +3,6 @@ cart, and does not leave it."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
@@ -40,6 +39,7 @@ from haggle.trade.knowledge import (
     whole_number,
     without_echoes,
 )
+from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart, total
 from haggle.trade.lines import lines
 from haggle.trade.ruling import Heard, Ruling, bare
@@ -48,37 +48,6 @@ from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
-_TAKING = re.compile(  # "the rope as well" without a verb takes it; "he has the rope too" does not
-    r"\b(?:i(?:['’]| wi)ll (?:have|take|buy)|give (?:me|us)|gimme|add|pack|wrap|order"
-    r"|(?:put|toss|throw|chuck|pop) (?:me|us|in|down)|i need \w+)\b"
-    r"|^(?!.*\b(?:show|tell|see|saw|look|has|had|is|are|was|were|got|like[sd]?|sell|do|does)\b)"
-    r".*\b(?:as well|too|please)\W*$",
-    re.IGNORECASE,
-)
-_POINTED = re.compile(  # goods in view: "two of those", "I'll have one", "take it"
-    r"\b(?:(\w+) (?:pairs? )?of (?:these|those|them)"
-    r"|(?:have|take|buy|give me|gimme|add) (?:it|that|this|one)"
-    r"(?=\W*$|,| (?:too|then|please|as|and)\b))"
-)
-_EXCHANGES = re.compile(
-    r"\b(?:swap|switch|exchange|change)"
-    r" (?P<old>(?:the|my|it|that|this|them|those|these)(?: \S+){0,4}?)"
-    r" (?:for|to|into)(?: (?P<number>\w+))?",
-    re.IGNORECASE,
-)
-_INSTEAD = re.compile(  # "the lamp instead", and no more
-    r"^(?!(?:what|how|why|is|are|do|does)\b)(?:[\w'’-]+ ){1,5}instead"
-    r"(?:,? (?:please|then|thanks))?[\s.!]*$",
-    re.IGNORECASE,
-)
-_EVERY = re.compile(  # what calls off the whole order, whatever else the line names
-    r"\b(?:all|everything|whole|entire|entirety|nothing|none|order|deal|lot|rest|any|anything)\b",
-    re.IGNORECASE,
-)
-_NOT_ASKED = re.compile(  # before a swap: "never would I", "my husband would"
-    r"\b(?:never|not|nor)\b|n['’]t\b|(?<!\bi)(?<!\byou)(?<!\bwe) (?:would|will|could|might)\s*$",
-    re.IGNORECASE,
-)
 MOST_ASKED = 3  # goods without evidence that are asked about
 
 
@@ -141,7 +110,7 @@ def _called_off_by_name(heard: Heard, ruling: Ruling) -> Ruling:
     named, staying = session.named(line) & session.cart.keys(), kept_by(session, line)
     every = (
         takes_all(line)
-        or _EVERY.search(line)
+        or patterns.EVERY.search(line)
         or session.named(line, sure=False) >= session.cart.keys()
     )
     if not named or every or offer is None:
@@ -192,12 +161,12 @@ def _exchanged(heard: Heard, asked: CartLines) -> CartLines:
     does not say so, or not for what."""
     session, line, cart = heard.session, heard.line, heard.session.cart
     named = session.named(line) - cart.keys() - ruled_out(session.world, line)
-    swap = _EXCHANGES.search(line)
-    instead = session.has_priced and _INSTEAD.search(line) and not asks_what_it_costs(line)
+    swap = patterns.EXCHANGES.search(line)
+    instead = session.has_priced and patterns.IN_PLACE.search(line) and not asks_what_it_costs(line)
     if (
         len(named) != 1
         or not (swap or instead)
-        or (swap and _NOT_ASKED.search(line[: swap.start()]))
+        or (swap and patterns.NOT_ASKED.search(line[: swap.start()]))
     ):
         return ()
     old = (session.named(swap["old"], sure=False) & cart.keys() if swap else None) or cart.keys()
@@ -327,7 +296,7 @@ def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling
     cart: CartLines = tuple(held(session).items())
     ordering = [
-        p for p in told_parts(line) if _TAKING.search(p) and not (removes(p) or declines(p))
+        p for p in told_parts(line) if patterns.TAKING.search(p) and not (removes(p) or declines(p))
     ]
     new = tuple(told for part in ordering for told in passed_over(session, part, cart))
     new = new or tuple(told for part in ordering for told in _pointed_at(heard, part))
@@ -341,7 +310,7 @@ def _pointed_at(heard: Heard, part: str) -> CartLines:
     """The only good just shown, in the number that is said: "I'll have one too"."""
     session = heard.session
     shown = session.world.known(session.shown)
-    pointed = _POINTED.search(part.casefold())
+    pointed = patterns.POINTED.search(part.casefold())
     if pointed is None or len(shown) != 1 or session.named(part, sure=False):
         return ()
     return ((shown[0].item_name, whole_number(pointed[1] or "") or 1),)

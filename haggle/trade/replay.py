@@ -9,6 +9,7 @@ from typing import Any
 from haggle.core.config import Record
 from haggle.core.errors import HaggleError, nearest
 from haggle.trade.edits import shortened
+from haggle.trade.language import patterns
 from haggle.trade.ledger import total
 from haggle.trade.outcome import remember
 from haggle.trade.placeholders import unfill
@@ -18,7 +19,6 @@ from haggle.trade.session import Session
 from haggle.trade.wire import Bid, Proposal
 from haggle.trade.world import money
 
-_PERCENT = re.compile(r"(\d{1,2})\s*(?:%|percent)")
 _AMOUNT = re.compile(r"(?<![\w.])(\d{1,7})(?![\w.]*\d)")
 
 
@@ -86,7 +86,7 @@ def replay(session: Session, exchange: PastExchange) -> None:
 
 def bid_in(text: str) -> Bid:
     """The bid a line of text most likely names: `N%`, the last number, or None."""
-    percent = _PERCENT.search(text)
+    percent = patterns.PERCENT.search(text)
     if percent:
         return f"{percent[1]}%"
     amounts = _AMOUNT.findall(text)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from haggle.language.english.numbers import numbers_in
 from haggle.trade import placeholders
 from haggle.trade.edits import carried_out
+from haggle.trade.language import numbers_in
 from haggle.trade.ledger import (
     Cart,
     Note,
@@ -19,11 +19,11 @@ from haggle.trade.ledger import (
     speak_prices,
     total,
 )
-from haggle.trade.lines import lines
+from haggle.trade.lines import lines, listed
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
 from haggle.trade.session import Session
 from haggle.trade.wire import MAX_SHOWN, Proposal
-from haggle.trade.world import Item, World, listed, money
+from haggle.trade.world import Item, World, money
 
 MAX_NAMED = 80  # as long as an item's name may be
 MAX_TOLD = 300  # of what is told of goods

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from haggle.language.evidence import Evidence
 from haggle.language.terms import Good, Terms
+from haggle.trade.language import plural_name
 from haggle.trade.ledger import Cart
 from haggle.trade.lines import lines
 from haggle.trade.session import Session
-from haggle.trade.world import World, plural_name
+from haggle.trade.world import World
 
 
 def terms_of(world: World, cart: Cart, price: float | None) -> Terms | None:

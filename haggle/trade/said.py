@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 
 from pydantic import model_validator
 
@@ -29,6 +28,7 @@ from haggle.trade.knowledge import (
     may_trick,
     orders,
 )
+from haggle.trade.language import FOLDER, patterns
 from haggle.trade.ledger import bid_amount
 from haggle.trade.resolve import Resolved
 from haggle.trade.session import Session
@@ -36,7 +36,6 @@ from haggle.trade.world import Manner, MerchantInfo
 
 SMALL_TALK = "CASUAL_smalltalk"
 LONG = 8  # words from which a line may be a trick
-_THANKS = re.compile(r"\b(?:thank\w*|thx|ta|cheers)\b", re.IGNORECASE)
 SHOWN = ("browse", "recommend", "price", "item", "stock", "compare", "ambiguous")
 SHOWING = {placeholders.ITEMS, placeholders.PRICES}  # what lines of goods on show speak of
 SEVERAL = ("browse", "compare", "ambiguous")  # for more than one good
@@ -62,7 +61,7 @@ class MerchantLines(Record):
 
 @cache
 def _file() -> MerchantLines:
-    return load_config(Path(__file__).with_name("merchant_lines.yaml"), MerchantLines)
+    return load_config(FOLDER / "merchant_lines.yaml", MerchantLines)
 
 
 def merchant_lines() -> dict[str, dict[Manner, list[str]]]:
@@ -180,7 +179,7 @@ def _talk(session: Session, line: str) -> tuple[str, ...]:
         "smalltalk": not silent,
         "offtopic": asks or tricks,
         "silence": silent,
-        "thanks": bool(_THANKS.search(line)),
+        "thanks": bool(patterns.THANKS.search(line)),
         "hesitate": bool(session.cart) and hesitates(line),
         "attack": tricks,
         "unsold": foreign or ("?" in line and asks_for_a_deal(line)),

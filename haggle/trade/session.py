@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from haggle.core.engine import Message
 from haggle.core.episode import Episode, latest
 from haggle.core.text import clean_utterance, player_message, prompts
-from haggle.language.english.linker import English
 from haggle.language.reading import Linker, Reading
+from haggle.trade.language import DefaultLinker
 from haggle.trade.ledger import Cart, Deal, Note, price_under, total
 from haggle.trade.methods import DEFAULT_METHOD, Method, get_method
 from haggle.trade.procedure import Procedure, load_procedure
@@ -72,7 +72,7 @@ class Session(Episode):
         super().__init__(procedure or load_procedure())
         self.world = self.opening = world
         self.method = method or get_method(DEFAULT_METHOD)
-        self.linker = linker or English()
+        self.linker = linker or DefaultLinker()
         self.cart: Cart = {}
         self.sale_price: float | None = None
         self.deal: Deal | None = None

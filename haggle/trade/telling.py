@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import (
-    NEXT_QUESTION,
     SENTENCE_END,
-    UNMARKED,
     asks_what_it_costs,
     dull_stems,
     knowledge,
@@ -25,6 +23,7 @@ from haggle.trade.knowledge import (
     tells_a_need,
     unled,
 )
+from haggle.trade.language import patterns
 from haggle.trade.world import Item
 
 MAX_TOLD = 200
@@ -171,8 +170,8 @@ def questions(line: str) -> list[str]:
     sentences = SENTENCE_END.split(clean_utterance(line))
     asking = [unled(part) for part in sentences if "?" in part]
     if not asking:
-        asking = [part[m.end() :] for part in sentences if (m := UNMARKED.search(part))]
-    return [part for text in asking for part in NEXT_QUESTION.split(text)] or [line]
+        asking = [part[m.end() :] for part in sentences if (m := patterns.UNMARKED.search(part))]
+    return [part for text in asking for part in patterns.NEXT_QUESTION.split(text)] or [line]
 
 
 def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
@@ -216,8 +215,9 @@ def _without_name(question: str, item: Item) -> str:
     name = [re.escape(stem) for stem in stems(item.item_name.partition(" (")[0])]
     if not name:
         return question
-    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*(?:{name[-1]}\w{{0,3}}|{name[0]}y? ones?)\b"
-    return re.sub(named, "it", question, flags=re.IGNORECASE)
+    last = rf"(?:{name[-1]}\w{{0,3}}|{name[0]}y? {patterns.ONE})"
+    named = rf"\b(?:(?:{'|'.join(name)})\w{{0,3}}\s+)*{last}\b"
+    return re.sub(named, patterns.IT, question, flags=re.IGNORECASE)
 
 
 def _shortened(text: str) -> str:

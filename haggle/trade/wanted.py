@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
 from haggle.core.text import clean_utterance
-from haggle.language.english.synonyms import nicknames
 from haggle.trade.among import without_ones
 from haggle.trade.knowledge import does_not_want, has_number, knowledge, puts_back, stem, with_g
+from haggle.trade.language import nicknames, patterns
 from haggle.trade.world import Item, World
 
 SHORT = 4  # words of a clause that a `no` at its beginning rules out
@@ -20,28 +20,9 @@ PART = 5  # letters of a word at the beginning of another
 INSTEAD = 4  # words of "instead of the blue one"
 
 _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
-SENTENCE = re.compile(
-    r"(?<=[.!?;])\s+|,\s+and\s+(?=an?\b)"
-    r"|,?\s+and\s+(?=(?:have|has|do|can|could|is|would|what|got|any)\b)",
-    re.IGNORECASE,
-)
-_CLAUSE_END = re.compile(  # "add the train drop the crayons" are two; "don't drop the rope" is one
-    r"[.,;:!?()]|\b(?:but|keep)\b"
-    r"|(?<=\w)(?<!not)(?<!n['’]t)(?<!dont)(?<!never)(?<!say)(?<!said)\s+"
-    r"(?=(?:add|drop|remove|scrap|skip|ditch)\b)"
-)
-_REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
-    re.compile(
-        r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?=(?:no|nay|nah|nope|not)\b)"
-    ),
-    re.compile(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) no(?=[.,;!]|$)"),
-    re.compile(r"\b(?:said|asked for|wrote) ((?:[\w'’-]+ ){0,3}[\w'’-]+),? but (?=.*\bmeant\b)"),
-)
-_COMPLAINT = re.compile(  # "the snips are too small" wants no snips
-    r"\btoo (?:(?:much|very) )?(?:small|big|large|heavy|light|long|short|thin|thick|wide|narrow"
-    r"|weak|strong|loud|fancy|old|hard|soft|stiff|difficult|dear|costly|expensive|pricey)\b"
-)
-_A_PIECE = re.compile(r"\b(?:a|an|another)\b")  # "drop a rope" leaves the others
+_INSTEAD, _OF, _NO = map(patterns.words, ("instead", "of", "no"))
+_UNLESS_BEFORE, _UNLESS_BEHIND = patterns.words("why_if"), patterns.words("only_that")
+_NOT_ENDING = tuple(patterns.words("not_ending"))
 
 
 def needed(world: World, line: str) -> frozenset[str]:
@@ -58,7 +39,8 @@ def ruled_out(world: World, line: str) -> frozenset[str]:
 
 def put_back(world: World, line: str) -> frozenset[str]:
     """Ids of the goods that a line takes out of the order: "put the coffee back"."""
-    told = " ".join(part for part in SENTENCE.split(clean_utterance(line)) if "?" not in part)
+    parts = patterns.NEXT_NEED.split(clean_utterance(line))
+    told = " ".join(part for part in parts if "?" not in part)
     wanted, refused, back = _wanted(told)
     return _meant(world, back, wanted | refused)
 
@@ -108,25 +90,25 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     A clause with a number speaks of how many: "not seventeen ropes" rules out no rope.
     """
     text = with_g(text.casefold())
-    for pattern in _REFUSED:
-        text = pattern.sub(r" not \1. ", text)
+    for pattern in patterns.REFUSED:
+        text = pattern.sub(rf" {patterns.NOT} \1. ", text)
     text = without_ones(text)
     said: set[str] = set()
     refused: set[str] = set()
     back: set[str] = set()
-    for clause in _CLAUSE_END.split(text):
+    for clause in patterns.CLAUSE_OF_REFUSAL.split(text):
         words = _WORD.findall(clause)
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
-        if at == len(words) and _COMPLAINT.search(clause) and not puts_back(clause):
+        if at == len(words) and patterns.COMPLAINT.search(clause) and not puts_back(clause):
             continue
-        if has_number(clause) or (puts_back(clause) and _A_PIECE.search(clause)):
+        if has_number(clause) or (puts_back(clause) and patterns.A_PIECE.search(clause)):
             said.update(_telling(words))
         elif does_not_want(clause) and len(words) <= at + SHORT:
             back.update(_telling(words[at:]))
         elif puts_back(clause):
             (said if at < len(words) else back).update(_telling(words))
         else:
-            end = at + INSTEAD if words[at : at + 1] == ["instead"] else len(words)
+            end = len(words) if _INSTEAD.isdisjoint(words[at : at + 1]) else at + INSTEAD
             said.update(_telling((*words[:at], *words[end:])))
             refused.update(_telling(words[at:end]))
     return frozenset(said), frozenset(refused), frozenset(back)
@@ -135,13 +117,13 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 def _rules_out(words: list[str], at: int) -> bool:
     """Whether what follows a word is not wanted; a `no` must begin a short clause."""
     word, cues = words[at], knowledge()
-    if word == "instead" and words[at + 1 : at + 2] != ["of"]:
+    if word in _INSTEAD and _OF.isdisjoint(words[at + 1 : at + 2]):
         return False
-    if word in cues.ruling_out or word.endswith(("n't", "n’t")):
+    if word in cues.ruling_out or word.endswith(_NOT_ENDING):
         behind = words[at + 1 : at + 2]
-        told = behind == ["only"] or not cues.telling.isdisjoint(behind)
-        return not told and words[at - 1 : at] not in (["why"], ["if"])
-    return word == "no" and at <= 1 and len(words) <= at + SHORT
+        told = not (_UNLESS_BEHIND.isdisjoint(behind) and cues.telling.isdisjoint(behind))
+        return not told and _UNLESS_BEFORE.isdisjoint(words[at - 1 : at])
+    return word in _NO and at <= 1 and len(words) <= at + SHORT
 
 
 def _telling(words: Sequence[str]) -> Iterator[str]:

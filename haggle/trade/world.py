@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
-import inflection
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from haggle.core.config import Record
 from haggle.core.text import neutralise_markup, one_line
 from haggle.language.reading import Catalogue, Thing, View
+from haggle.trade.language import plural_name
 
 Price = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
@@ -231,31 +231,8 @@ def plain_number(amount: float) -> float | int:
     return int(amount) if float(amount).is_integer() else amount
 
 
-@lru_cache(maxsize=65536)
-def plural_name(name: str) -> str:
-    """The plural of an item name; a bracketed part stays behind it, and what a measure holds:
-    `Coils of Rope`."""
-    whole, bracket, tail = name.partition(" (")
-    head, of, content = whole.partition(" of ")
-    plural = head + "es" if head.endswith("ss") else inflection.pluralize(head)
-    return f"{plural}{of}{content}{bracket}{tail}"
-
-
 def counted(item: Item, quantity: int) -> str:
     """`1 Sharp Axe`, `4 Sharp Axes`."""
     if quantity == 1:
         return f"1 {item.item_name}"
     return f"{quantity} {item.plural or plural_name(item.item_name)}"
-
-
-def listed_or(names: Sequence[str]) -> str:
-    """`a, b or c`."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-def listed(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    if len(parts) < 2:
-        return "".join(parts)
-    return ", ".join(parts[:-1]) + " and " + parts[-1]

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from haggle.core.errors import HaggleError
-from haggle.trade.world import World, listed_or
+from haggle.trade.lines import listed
+from haggle.trade.world import World
 from haggle.trade.world_io import parse_world, with_confirmation, world_text
 from serving.http.errors import Refused, answers
 from serving.http.records import LedgerEntry, ShopEntry, ShopView, ledger_entry, shelf_of
@@ -144,5 +145,5 @@ def _read(body: bytes, kind: str, headings: dict[str, str | None]) -> World:
             return parse_world(text, form, "body", given)
     raise Refused(
         415, f"cannot read a shop from {kind or 'no content type'!r}", where="Content-Type",
-        hint=f"send {listed_or(list(MEDIA.values()))}",
+        hint=f"send {listed(list(MEDIA.values()), 'or')}",
     )  # fmt: skip

@@ -23,11 +23,13 @@ _TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
 _PARTS = re.compile(r"[^\w\s'’\"(-]")
 _CLAUSE_END = re.compile(r"[.,;)]|$")
 _STOP = re.compile(r"[.,;!?)]")
-_SETTING = re.compile(r"\s+(?:(?:down|up|back)\s+)?to\s+")  # "cut the ropes to four"
+# "cut the ropes to four"
+_SETTING = re.compile(rf"\s+(?:(?:{'|'.join(CUES.directions)})\s+)?to\s+")
 _ENDS = re.compile(
-    r"\s*(?:[.,;!?)]|$)|\s+(?:and(?! an? (?:half|quarter))|then|instead|please|too|now|on top)\b"
+    rf"\s*(?:[.,;!?)]|$)|\s+(?:and(?! an? (?:{'|'.join(CUES.parts)}))"
+    rf"|{'|'.join(CUES.setting_ends)})\b"
 )
-_OF_THEM = re.compile(r"\s+(?:of|o['’]?)\s+(?:them|those|these|['’]?em)\b")
+_OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
 _FULL_STOP = re.compile(r"[.;!?]")  # "Twenty. Two tins" are two numbers
 
 

@@ -41,6 +41,7 @@ class Cues(Record):
     noun_follows: Words
     objects: Words
     fillers: Words
+    each_of: Words
     each: Words
     offering: Words
     times: Words
@@ -51,6 +52,10 @@ class Cues(Record):
     sized_ones: Words
     sizes: Places
     praise: Words
+    pointing: Words
+    such_ones: Words
+    describing: Words
+    compared: Words
     degrees: Words
     cheap: Words
     dear: Words
@@ -75,6 +80,9 @@ class Cues(Record):
     no_plurals: Words
     amounts: Words
     coins: Words
+    directions: InOrder
+    setting_ends: list[str]
+    of_them: InOrder
     by: Words
     only: Words
     twice: Words
@@ -85,6 +93,17 @@ class Cues(Record):
     owning: InOrder
     parts: InOrder
     paying: InOrder
+    denials: Words
+    plain_no: Words
+    denied_through: Words
+    contractions: dict[str, str]
+    dropped_g: InOrder
+    titles: InOrder
+    signs: dict[str, str]
+    slang: dict[str, InOrder]
+    notes: dict[str, int]
+    adding: Words
+    beside: Words
     common: Words
 
 

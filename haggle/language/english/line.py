@@ -72,6 +72,16 @@ def singular(word: str) -> str:
     return word.removesuffix("s") if single.endswith("is") else single  # axes: axe, not axis
 
 
+@lru_cache(maxsize=65536)
+def plural_name(name: str) -> str:
+    """The plural of an item name; a bracketed part stays behind it, and what a measure holds:
+    `Coils of Rope`."""
+    whole, bracket, tail = name.partition(" (")
+    head, of, content = whole.partition(" of ")
+    plural = head + "es" if head.endswith("ss") else inflection.pluralize(head)
+    return f"{plural}{of}{content}{bracket}{tail}"
+
+
 def is_verb(line: Line, at: int) -> bool:
     """Whether the word at `at` is a verb that is a noun elsewhere: `can I`, not `the can`; `does it
     ring`, not `is it rope`."""

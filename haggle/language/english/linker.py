@@ -129,7 +129,7 @@ def _spans(scene: Scene) -> list[Span]:
     words, at, state = scene.line.words, 0, State()
     while at < len(words):
         word = words[at]
-        chosen = scene.line.said(at + 1) in _ONES
+        chosen = scene.line.said(at + 1) in CUES.such_ones
         if at not in scene.meant and not chosen and scene.names.is_idle(word):
             cheaper = state.cheaper if word.text in CUES.hollow else None
             at, state = at + 1, state._replace(cheaper=cheaper, size="", loose=word)
@@ -222,11 +222,11 @@ def _sized(scene: Scene, at: int, state: State) -> Span | None:
 def _such(scene: Scene, at: int, state: State) -> Span | None:
     """`the blue one`: the only thing of those in view, else of all for sale, that is so."""
     line, word = scene.line, scene.line.said(at)
-    if line.said(at + 1) not in _ONES or line.gap(at + 1) != " " or word in _NO_QUALITY:
+    if line.said(at + 1) not in CUES.such_ones or line.gap(at + 1) != " " or word in _NO_QUALITY:
         return None
     several = line.said(at + 1) == "ones" and word not in CUES.sizes  # "a pair of thick ones"
-    pointed = several or line.said(at - 1) in _POINTING
-    if not pointed and line.said(at - 2) not in _POINTING:
+    pointed = several or line.said(at - 1) in CUES.pointing
+    if not pointed and line.said(at - 2) not in CUES.pointing:
         return None
     sold = [thing for thing in scene.view.catalogue.things if thing.for_sale]
     if word in CUES.sizes:
@@ -242,7 +242,7 @@ def _plain(scene: Scene, at: int, state: State) -> Span:
     line, shown = scene.line, scene.shown
     cheaper = choice.superlative(line, at, state.cheaper, len(shown) == 2)
     thing, used = choice.pointed_at(line, at, shown, state.cheaper)
-    if thing is None and cheaper is not None and line.said(at) in _PRICED and line.stops(at):
+    if thing is None and cheaper is not None and line.said(at) in CUES.compared and line.stops(at):
         thing = choice.extreme(shown, cheaper)
     end = at + max(1, used)
     size = choice.size_word(line.said(at), state.size)
@@ -253,12 +253,9 @@ def _plain(scene: Scene, at: int, state: State) -> Span:
 
 
 _KINDS = (_meant, _lead, _number, _verb, _listed, _guessed, _both, _sized, _such)
-_ONES = {"one", "ones"}
-_POINTING = {"the", "those", "these", "that", "your"}
 _NO_QUALITY = (
     CUES.common | CUES.hollow | CUES.cheap | CUES.dear | CUES.better | CUES.priced | CUES.last
 ) - CUES.sizes.keys()
-_PRICED = {"expensive", "priced"}  # the less expensive, please
 
 
 def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) -> Span | None:
@@ -288,14 +285,11 @@ def _means_each(scene: Scene, at: int, things: tuple[Thing, ...]) -> bool:
     """Whether a word before a name means each of the things that fit it: `both knives`, where there
     are two; `all torches`, where they are at hand."""
     line, first = scene.line, at - 1
-    while line.said(first) in {"of", "the", "your", "my", "these", "those"}:
+    while line.said(first) in CUES.each_of:
         first -= 1
     if line.said(first) == "both":
         return len(things) == 2
     return line.said(first) == "all" and all(thing.id in scene.view.held for thing in things)
-
-
-_TELLING = {"that", "which", "in", "with", "for"}  # what leads to a word on what a thing is like
 
 
 def _around(scene: Scene, at: int, end: int) -> list[str]:
@@ -306,7 +300,7 @@ def _around(scene: Scene, at: int, end: int) -> list[str]:
     while first > max(0, at - BEFORE) and line.gap(first) in {" ", "-"}:
         first -= 1
     last = end
-    told = line.said(end) in _TELLING
+    told = line.said(end) in CUES.describing
     while told and last < min(len(line.words), end + BEHIND) and line.gap(last) in {" ", "-"}:
         last += 1
     said = (line.said(place) for place in range(first, last))

@@ -29,7 +29,7 @@ SECOND = {  # said to a second question
     "again_attacked", "again_held_one", "again_held_three", "again_held_two", "asked_again", "judge_attacked_again", "second_held",
     "second_question",
 }  # fmt: skip
-# How many lines that do not agree a judge lets pass, of 5,676 in all: known, not mended.
+# How many lines that do not agree a judge lets pass, of 6,519 in all: known, not mended.
 LEAKS = {
     "again_attacked": 2,
     "judge_attacked": 1,

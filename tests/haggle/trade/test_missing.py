@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from haggle.trade.missing import _ASKED, _BRIEF, asked_in_vain
+from haggle.trade.language import patterns
+from haggle.trade.missing import asked_in_vain
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_small_talk_says_so_as_well(customer):
     ],
 )
 def test_goods_that_are_here_and_what_is_no_goods_are_not_missed(customer, line):
-    assert not asked_in_vain(customer.session, line, (*_ASKED, _BRIEF))
+    assert not asked_in_vain(customer.session, line, (*patterns.ASKED, patterns.ASKED_BRIEFLY))
 
 
 def test_an_order_is_carried_out_as_it_is(customer):

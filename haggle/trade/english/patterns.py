@@ -1,0 +1,185 @@
+"""How the words of `words.yaml` stand in a line: one pattern a name.
+
+Here are shapes alone: `{name}` stands for any phrase of a list. Another language has lists of its
+own, and other shapes where its words stand in another order.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from haggle.core.config import read_mapping
+from haggle.language.english.cues import CUES
+from haggle.language.english.numbers import DIGITS, TENS, UNITS
+
+_LISTS: dict[str, list[str]] = {
+    name: told.split() if isinstance(told, str) else told
+    for name, told in read_mapping(Path(__file__).with_name("words.yaml")).items()
+}
+_LISTS |= {"digits": [DIGITS], "units": list(UNITS), "spelled": [*list(UNITS)[1:], *TENS]}
+_LISTS |= {"dropped": list(CUES.dropped_g), "one": sorted(CUES.such_ones, reverse=True)}
+
+
+def words(name: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(_LISTS[name])
+
+
+def filled(shape: str) -> str:
+    """A regular expression with the phrases of lists in place of their names."""
+    named = re.compile(r"\{([a-z_]+)\}")
+    return named.sub(lambda m: f"(?:{'|'.join(map(_phrase, _LISTS[m[1]]))})", shape)
+
+
+def _phrase(text: str) -> str:
+    found, gap = "", ""
+    for word in text.split():
+        either = word.removesuffix("?")
+        either = f"(?:{either})" if "|" in either else either
+        if not word.endswith("?"):
+            found, gap = f"{found}{gap}{either}", " "
+        else:
+            found += f"(?:{gap}{either})?" if gap else f"(?:{either} )?"
+    return found
+
+
+def _shape(shape: str) -> re.Pattern[str]:
+    return re.compile(filled(shape))
+
+
+def _not_behind(name: str, edge: str = "") -> str:
+    return "".join(rf"(?<!{edge}{word})" for word in _LISTS[name])
+
+
+# Sentences, clauses and questions.
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+NEXT_QUESTION = _shape(rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_n}}\s+(?={{next_question}}\b)")
+# where a question without its mark begins
+UNMARKED = _shape(r"(?i)(?:^|[,;:.]\s+|\b{before_unmarked}\s+)(?={unmarked}\b)")
+HOW = _shape(r"(?i)\b{how_is}\b")
+LEADING = _shape(  # what stands before a question: "but tell me, before we shake on it, ..."
+    r"(?i)^(?:(?:{opening}\b[\s,]*)*"
+    r"(?:{tell_me}|{before} [^,:;?]*|{one_thing}[^,:;?]*|{by_the_way})\s*[,:;]\s*)+"
+)
+ASKING_PART = _shape(rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_but}}\s+(?={{asking}}\b)")
+ASKS = _shape(r"(?i)(?:^|[,;:]\s*|\b{before_asking}\s+){asking}\b")
+NEXT_NEED = _shape(r"(?i)(?<=[.!?;])\s+|,\s+{and}\s+(?={a}\b)|,?\s+{and}\s+(?={next_need}\b)")
+PARTS = _shape(r",\s+(?:{and}\s+)?|\s+{clause_joins}\s+")
+CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b")
+CLAUSE_OF_NUMBERS = _shape(r"[.;:!?]|,(?!\d)|\b{clause_words}\b")
+CLAUSE_OF_REFUSAL = _shape(
+    r"[.,;:!?()]|\b{but_keep}\b"
+    rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b)"
+)
+
+# Words, and questions about the merchant and the place.
+NOT, IT = _LISTS["not"][0], _LISTS["it"][0]
+ONE, EACH_PIECE = filled("{one}"), filled(r"{piece_price}\b")
+ENDING = _shape(r"(?<=\w{3}){endings}$")
+DROPPED_G = _shape(r"(?<=\w\w{dropped})['’](?!\w)")
+THANKS = _shape(r"(?i)\b(?:{thank}\w*|{thanks})\b")
+ASKS_NAME = _shape(r"(?i)\b{asks_name}\b")
+ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
+
+# Goods in view, and of a kind.
+_THE_ONE = r"\b({pointing}\s+((?:[\w'’-]+\s+){0,3})){one}\b"
+THE_ONE = _shape(rf"(?i){_THE_ONE}")
+THAT_ONE = _shape(r"(?i)\b{that_one} (?:\w+ ){0,2}{one}\b")
+OF_THOSE = _shape(rf"\b{{which_of}}\b|{_THE_ONE}")
+WHICH = _shape(r"(?<!\S){which}(?!\S)")
+WAS_ASKING = _shape(r"(?i)\b{was_asking}\b")
+FOR_FREE = _shape(r"(?i)\b{for_free}\b")
+WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
+ELSE = _shape(r"\b{what_else}\b")  # "what else have you got?"
+EACH = _shape(r"\b{each_of_them}\b")
+PRONOUN = _shape(r"\b{pronouns}\b")
+# "what is the cheapest thing you've got?"
+EXTREME = _shape(r"(?i)\b(?:({cheapest})|{dearest})(?: {thing})?(?: {of_all}\b|\?)")
+OTHER = _shape(r"\b{the_other}\b(?!.*\b{other_talk}\b)[^.!]*\?")
+
+# Goods by a name that nothing here may have.
+_HAS = r"{has}|^{got}"
+ASKED = (  # what is had may be no goods, so the second is heard with goods on show alone
+    _shape(r"\b(?:{sells}|{you_have}(?= {maybe})) (?:{maybe_also} )?(?:{any} )?(?P<name>.+)"),
+    _shape(rf"\b(?:{_HAS}) {{only_any}} (?P<name>.+)"),
+    _shape(r"\b{called} (?:{a_the} )?(?P<name>.+)"),
+)
+# A sentence of its own, so heard beside an order as well.
+ASKED_BRIEFLY = _shape(r"^{got} (?:{any} )?(?P<name>\S+(?: \S+)?)\?$")
+HAVING = _shape(rf"(?i)\b(?:{{sells}}|{_HAS})\b")
+
+# Prices.
+LET_FOR = _shape(r"\b{letting} (?:\S+ ){1,3}{for}\s*$")
+COINS_OF, FOR_GOODS = filled("(?:{coins_of} (?:{of} )?)?"), filled("{for} (?:{for_goods} )?")
+SUCH_ONES = _shape(r"(?:\w+ ){1,2}{one}\b")
+SWAPS = _shape(r"\b(?:{exchanging}|{trading}|{turning})\b")
+STOPS = _shape(r"\s*(?:$|[.,;:!?)]|{and}\b)")
+BID_FOR = filled(r"{bid_for}\b")
+_BEFORE = r"\s+(?:{before_bid}\s+)?$"
+PAYS, HAS_MONEY = _shape(rf"\b{{paying}}{_BEFORE}"), _shape(rf"\b{{purse}}{_BEFORE}")
+BIDS = _shape(rf"\b(?:{{bidding}}|{_not_behind('can_you')}{{do}}){_BEFORE}")
+BARE_PRICE = _shape(
+    r"(?i)\b{before_price}\s+{digits}\s*(?:{each}|[.,;!?]|$)"
+    r"|(?:[$€£¥]|%)\s*\d|\d\s*(?:[$€£¥]|%)|\d[.,]\d\d(?!\d)(?!\s*\w)"
+)
+SPELLED = filled("(?:{spelled}|{large_numbers})")
+CLOCK = _shape(r"(?i)\b\d{1,2}(?::\d\d(?!\d)|(?:[:.]\d\d)?\s?(?:{clock}|[ap]\.?m)\b)")
+SURELY = _shape(r"\b[1-9]\d{2,}\s*(?:%|{percent}\b)")  # "100% yes"
+PERCENT = _shape(r"(\d{1,2})\s*(?:%|{percent})")
+MEASURE = _shape(r"(?i)^(?:{a} )?{measured}s? {of} ")
+
+# How many, and answers to the merchant's own question.
+A_PIECE_OF = _shape(r"(?i)\b{one_piece}\s+(?:[\w'’-]+\s+)?$")
+TAKES = _shape(  # "take four out", "lose one", "put two of them back", "two of the six can go"
+    r"\b(?:{taking}(?= (?:\S+ ){1,4}{away}\b)|{dropping}"
+    r"|(?:{exchanging}|{trading})(?= \S+ {of} {of_these}\b)) (?:{before_taken} )?(\d+|[a-z]+)\b"
+    r"|\b(?P<passive>\d+|[a-z]+) {of} {of_these} (?:(?:\S+ ){0,3}{let_go}\b|{gone}\s*$)"
+    r"|\b(?P<fewer>\d+|{units}) (?:\S+ ){0,2}{fewer}\b(?! {than})"
+)
+_COUNT = r"(?:\d+|{spelled}|{rough_numbers})"
+MORE = _shape(rf"\b{_COUNT} {{more}}\b(?! {{than}}\b)|\b{{another}} {_COUNT} ")
+ALL_TOLD = _shape(rf"\b({_COUNT}) (?:\w+ )?{{all_told}}\b")  # "eight in total", not eight more
+SETS = _shape(r"\b{sets_number}\b")
+ONE_PAIR, PAIR_OF = _shape(r"(?i)\b{one_pair}\b"), _shape("{pair_of}")
+A_FEW = _shape("{a_few}")
+DENIED = _shape(r"\b{denied}\b|{not_ending}\b")
+UNIT = _shape(r"(?<![a-z])(?<!{tens_ending}[ -])(?:{units}|{single})(?![a-z])")
+YES = _shape(r"\W*{yes}\b")
+NO = _shape(r"\W*(?:{exclaiming}\W+){0,2}{refusing}\b(?!\s+{no_matter})")
+
+# Orders: what only is wanted, what goes or comes back, what is ordered.
+ONLY = _shape(r"(?i)\b{only}\s+(?:(?:{beside_only}|\d+|{units})\s+){0,4}$")
+ALONE = _shape(
+    r"(?i)(?:,?\s+{only_these}|\s+{alone}|{by_itself})(?=\W*$|\W*[.,;:!?]|\s+{clause_ends}\b)"
+)
+YES_AND = _shape(r"(?:\W*{yes_and}\b)*\W*{and} {and_that}\b")
+BACK = _shape(r"\b{putting} (?:{them}|{the} (?:\S+ ){1,3})(?: {one})? ?{back}\b(?! {on_shelf})")
+# "put the rope back in", not "put it back on the shelf"
+BACK_IN = _shape(r"(?i)\b{back_in}\b(?! (?:{of_place} )?{shelf_begins})")
+EVERY = _shape(r"(?i)\b{every}\b")
+NO_MORE = _shape(r"(?i)\b{no_more}\b")
+NONE_OF = _shape(r"(?i)^\W*{none_of}(?: (?!{no_goods_of})\S+){1,4}\W*$")
+A_PART = _shape(r"(?i)\b{a_part}\b")
+SENDS_BACK = _shape(r"(?i)^\W*(?:\w+\W+){0,2}{sending_back}\b")
+NOT_SO = _shape(r"(?i)\b{denying}\b|{not_ending}\b")
+INSTEAD = _shape(r"(?i)\b{instead}\b(?! {of_or_o})")
+# "the lamp instead", and no more
+IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {thanks_then})?[\s.!]*$")
+# "the rope as well" without a verb takes it; "he has the rope too" does not
+TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
+# goods in view: "two of those", "I'll have one", "take it"
+POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
+EXCHANGES = _shape(
+    r"(?i)\b{exchanging} (?P<old>{exchanged}(?: \S+){0,4}?) {into}(?: (?P<number>\w+))?"
+)
+_NOBODY = _not_behind("askers", r"\b")
+# before a swap: "never would I", "my husband would"
+NOT_ASKED = _shape(rf"(?i)\b{{not_asked}}\b|{{not_ending}}\b|{_NOBODY} {{would}}\s*$")
+REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
+    _shape(r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?={refusing}\b)"),
+    _shape(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) {no}(?=[.,;!]|$)"),
+    _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
+)
+COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
+A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others
