@@ -69,8 +69,10 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
             asked |= named
         elif named:
             others |= named
-        elif has_number(part) or (asked and refers(part)):
+        elif asked and (has_number(part) or refers(part)):
             return frozenset()  # "is the axe any good? I take one"
+        elif has_number(part):  # "two. Is it a good axe?"
+            others |= {item.item_id for item in session.world.known(session.in_view())}
     return frozenset(asked - others)
 
 

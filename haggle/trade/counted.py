@@ -113,7 +113,8 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     counts = {mention.quantity for mention in reading.mentions} - {None}
     others = {number.value for number in reading.numbers} - counts
     offer = offered(session, line)
-    if offer and quantity == offer.number and (offer.sure or offer.number > stock):
+    bid = offer if offer and not (held and quantity in _all_told(line)) else None
+    if bid and quantity == bid.number and (bid.sure or bid.number > stock):
         return False  # "do 17 and it's mine"
     if quantity in (of_money(session, line) | likely_bids(session, line, item)) - counts:
         return False
@@ -125,6 +126,11 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     past = (numbers_in_line(exchange.player) for exchange in session.exchanges)
     hinted = words & (knowledge().counting | CUES.shared | CUES.twice)
     return bool(few or said or hinted or quantity in set().union(*past))
+
+
+def _all_told(line: str) -> set[int]:
+    """The numbers that a line tells of all pieces together."""
+    return {whole_number(word) for word in patterns.ALL_TOLD.findall(line.casefold())}
 
 
 def _told(session: Session) -> set[int | None]:

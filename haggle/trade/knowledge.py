@@ -186,7 +186,7 @@ def removes(line: str) -> bool:
 
 def puts_back(clause: str) -> bool:
     """Whether words tell to take goods out of an order."""
-    return bool(says(clause, knowledge().putting_back))
+    return bool(says(clause, knowledge().putting_back)) and not patterns.BACK_IN.search(clause)
 
 
 def haggles(line: str) -> bool:

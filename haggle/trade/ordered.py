@@ -77,7 +77,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     if state.may_clear and proposal.cart == () and session.cart:
         safe = lines().safe[session.procedure.fallback]
         kept = ruling.because("not_called_off", replace(proposal, cart=None), safe)
-        return ruling if consent.calls_off() else kept
+        return _called_off_by_name(heard, ruling) if consent.calls_off() else kept
     if state.payload != "cart":
         return ruling
     before = tuple(told for told in carried_out(session, proposal) if not _is_nothing(told[0]))
@@ -101,6 +101,25 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     if asked != before:
         ruling = replace(ruling, action=replace(proposal, cart=asked, change=None))
     return _evident(heard, ruling, asked, _lost(heard, consent, asked, out))
+
+
+def _called_off_by_name(heard: Heard, ruling: Ruling) -> Ruling:
+    """An order that is emptied; where the line names some of its goods and has no word for all,
+    only these leave it, or only these stay: "the oil I'd rather not. Take it off"."""
+    session, line, offer = heard.session, heard.line, heard.next_with("cart")
+    named, staying = session.named(line) & session.cart.keys(), kept_by(session, line)
+    every = (
+        takes_all(line)
+        or patterns.EVERY.search(line)
+        or session.named(line, sure=False) >= session.cart.keys()
+    )
+    if not named or every or offer is None:
+        return ruling
+    stays = staying & session.cart.keys() or session.cart.keys() - named
+    names = session.world.by_id
+    left = tuple((names[i].item_name, n) for i, n in session.cart.items() if i in stays)
+    changed = replace(bare(ruling.proposal, offer), cart=left)
+    return ruling.because("put_back", changed, lines().safe[offer])
 
 
 def _is_nothing(name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from haggle.language.english.cues import CUES
 from haggle.language.english.impossible import counts_nothing, is_no_count, is_of_name
@@ -23,6 +23,13 @@ _TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
 _PARTS = re.compile(r"[^\w\s'’\"(-]")
 _CLAUSE_END = re.compile(r"[.,;)]|$")
 _STOP = re.compile(r"[.,;!?)]")
+# "cut the ropes to four"
+_SETTING = re.compile(rf"\s+(?:(?:{'|'.join(CUES.directions)})\s+)?to\s+")
+_ENDS = re.compile(
+    rf"\s*(?:[.,;!?)]|$)|\s+(?:and(?! an? (?:{'|'.join(CUES.parts)}))"
+    rf"|{'|'.join(CUES.setting_ends)})\b"
+)
+_OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
 _FULL_STOP = re.compile(r"[.;!?]")  # "Twenty. Two tins" are two numbers
 
 
@@ -80,6 +87,30 @@ def number_behind(
         counts = after == len(line.words) or _STOP.match(rest) is not None
         counts = counts or not _counts_next(line, after, names, is_named)
     return (number, after) if counts else (None, at)
+
+
+def told_behind(
+    line: Line, at: int, names: Names, ids: Collection[str]
+) -> tuple[Number | None, int]:
+    """The number that words behind a mention of things with these ids set, or that is told with
+    what it counts: "the ropes down to four", "rope, three of them", "socks, two pairs"."""
+    setting = _SETTING.match(line.text, line.words[at - 1].end)
+    at = line.place(setting.end()) if setting else at
+    number, after = number_at(line, at)
+    if number is None or not number.value:
+        return None, at
+    if setting:
+        return (number, after) if _ENDS.match(line.text, number.end) else (None, at)
+    if line.gap(at).strip() not in _LOOSELY or (
+        line.said(at) in CUES.ones and "," not in line.gap(at)
+    ):
+        return None, at
+    them = _OF_THEM.match(line.text, number.end)
+    pack = after < len(line.words) and line.words[after].single in _PACKS
+    others = set(names.run(line, after).ids) if pack and not them else set[str]()
+    end = them.end() if them else line.words[after].end if pack else 0
+    told = end and _ENDS.match(line.text, end) and others <= {*ids}
+    return (number, after) if told else (None, at)
 
 
 def _closes(line: Line, number: Number, rest: str) -> bool:

@@ -41,6 +41,7 @@ class Cues(Record):
     noun_follows: Words
     objects: Words
     fillers: Words
+    each_of: Words
     each: Words
     offering: Words
     times: Words
@@ -79,6 +80,9 @@ class Cues(Record):
     no_plurals: Words
     amounts: Words
     coins: Words
+    directions: InOrder
+    setting_ends: list[str]
+    of_them: InOrder
     by: Words
     only: Words
     twice: Words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -41,6 +42,10 @@ class Line(NamedTuple):
     def said(self, at: int) -> str:
         """The word at a place in lower case; empty outside the line."""
         return self.words[at].text if 0 <= at < len(self.words) else ""
+
+    def place(self, start: int) -> int:
+        """The place of the word that begins there in the text, or of the next one."""
+        return bisect_left(self.words, start, key=lambda word: word.start)
 
     def gap(self, at: int) -> str:
         """The text between a word, not the first, and the one before it."""

@@ -275,7 +275,21 @@ def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) 
     near = {*scene.view.held, *scene.view.shown}
     candidates = (one,) if one else choice.fitting(things, near, state.cheaper)
     mention = replace(mention, candidates=candidates, guessed=guessed)
+    if len(candidates) > 1 and _means_each(scene, at, candidates):
+        several = tuple(replace(mention, candidates=(thing,)) for thing in candidates)
+        return Span(end, State(named=(*state.named, candidates), end=state.end), several)
     return _counted(scene, at, end, state, mention, is_named=True)
+
+
+def _means_each(scene: Scene, at: int, things: tuple[Thing, ...]) -> bool:
+    """Whether a word before a name means each of the things that fit it: `both knives`, where there
+    are two; `all torches`, where they are at hand."""
+    line, first = scene.line, at - 1
+    while line.said(first) in CUES.each_of:
+        first -= 1
+    if line.said(first) == "both":
+        return len(things) == 2
+    return line.said(first) == "all" and all(thing.id in scene.view.held for thing in things)
 
 
 def _around(scene: Scene, at: int, end: int) -> list[str]:
@@ -318,7 +332,11 @@ def _counted(
     counted = near if near and near.value else None
     number = counted
     if number is None:
-        number, end = counts.number_behind(line, end, names, scene.is_named)
+        ids = [thing.id for thing in mention.candidates]
+        number, after = counts.told_behind(line, end, names, ids)
+        if number is None:
+            number, after = counts.number_behind(line, end, names, scene.is_named)
+        end = after
     if number and not mention.uncountable:
         mention = replace(mention, quantity=number.value)
     return Span(end, behind, (mention,), counted=counted)

@@ -148,7 +148,9 @@ TAKES = _shape(  # "take four out", "lose one", "put two of them back", "two of 
     r"|\b(?P<passive>\d+|[a-z]+) {of} {of_these} (?:(?:\S+ ){0,3}{let_go}\b|{gone}\s*$)"
     r"|\b(?P<fewer>\d+|{units}) (?:\S+ ){0,2}{fewer}\b(?! {than})"
 )
-MORE = _shape(r"\b(?:\d+|[a-z]+) {more}\b(?! {than}\b)|\b{another} (?:\d+|[a-z]+) ")
+_COUNT = r"(?:\d+|{spelled}|{rough_numbers})"
+MORE = _shape(rf"\b{_COUNT} {{more}}\b(?! {{than}}\b)|\b{{another}} {_COUNT} ")
+ALL_TOLD = _shape(rf"\b({_COUNT}) (?:\w+ )?{{all_told}}\b")  # "eight in total", not eight more
 SETS = _shape(r"\b{sets_number}\b")
 ONE_PAIR, PAIR_OF = _shape(r"(?i)\b{one_pair}\b"), _shape("{pair_of}")
 A_FEW = _shape("{a_few}")
@@ -164,6 +166,9 @@ ALONE = _shape(
 )
 YES_AND = _shape(r"(?:\W*{yes_and}\b)*\W*{and} {and_that}\b")
 BACK = _shape(r"\b{putting} (?:{them}|{the} (?:\S+ ){1,3})(?: {one})? ?{back}\b(?! {on_shelf})")
+# "put the rope back in", not "put it back on the shelf"
+BACK_IN = _shape(r"(?i)\b{back_in}\b(?! (?:{of_place} )?{shelf_begins})")
+EVERY = _shape(r"(?i)\b{every}\b")
 NO_MORE = _shape(r"(?i)\b{no_more}\b")
 NONE_OF = _shape(r"(?i)^\W*{none_of}(?: (?!{no_goods_of})\S+){1,4}\W*$")
 A_PART = _shape(r"(?i)\b{a_part}\b")

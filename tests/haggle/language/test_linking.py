@@ -272,6 +272,20 @@ def test_spoken_numbers_are_told_in_digits(said, read):
         ("kettle, three.", "kettle {Copper Kettle x3}, three."),
         ("kettle three, pickaxe 2", "kettle {Copper Kettle x3} three, pickaxe {Pickaxe x2} 2"),
         ("kettle 30 pickaxe 2", "kettle {Copper Kettle x30} 30 pickaxe {Pickaxe x2} 2"),
+        # What sets a number, and what tells it with what it counts.
+        ("cut the kettles to four, please", "cut the kettles {Copper Kettle x4} to four, please"),
+        ("ropes up to 9 and thanks", "ropes {Sturdy Rope (20m) x9} up to 9 and thanks"),
+        ("kettles, three of them", "kettles {Copper Kettle x3}, three of them"),
+        ("kettles 30 of em then", "kettles {Copper Kettle x30} 30 of em then"),
+        ("healing potion, two bottles", "healing potion {Healing Potion x2}, two bottles"),
+        ("kettles to four men", "kettles {Copper Kettle} to four men"),
+        ("kettles down to one and a half", "kettles {Copper Kettle} down to one and a half"),
+        ("kettles, three of them per man", "kettles {Copper Kettle}, three of them per man"),
+        ("healing potion, two bottles a day", "healing potion {Healing Potion}, two bottles a day"),
+        (
+            "a kettle. Two of those rings",
+            "a kettle {Copper Kettle}. Two of those rings {Gold Ring x2}",
+        ),
         # Numbers that count something else, or nothing, stay by themselves.
         ("fifteen gold for the kettle", "fifteen {15} gold for the kettle {Copper Kettle}"),
         ("kettle - 40 gold", "kettle {Copper Kettle} - 40 gold"),
