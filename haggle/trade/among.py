@@ -141,7 +141,7 @@ def wants_something(session: Session, line: str) -> str:
     parts = patterns.SENTENCE_END.split(clean_utterance(line))
     asking = filter(patterns.SOMETHING.search, parts)
     needs = " ".join(filter(tells_a_need, asking))
-    return "" if by_name(session, needs) else needs
+    return needs if needs and not by_name(session, needs) else ""
 
 
 def by_name(session: Session, line: str) -> frozenset[str]:
