@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, Protocol
 
 from data_gen.config import DataConfig
@@ -136,7 +135,8 @@ def dialogue_number(identifier: str, split: Split, where: str) -> int:
 
 def row_messages(session: Session, unlearned: Collection[int] = ()) -> list[dict[str, Any]]:
     """The whole dialogue as a row has it; answers of the exchanges `unlearned` have weight 0."""
-    found: list[dict[str, Any]] = [asdict(m) for m in session.messages(limit=None)]
+    messages = session.messages(limit=None)
+    found: list[dict[str, Any]] = [{"role": m.role, "content": m.content} for m in messages]
     at = 1
     for number, exchange in enumerate(session.exchanges if unlearned else ()):
         length = len(exchange.messages())

@@ -220,7 +220,8 @@ def _unsold(
 def _item(
     item_id: str, known: _Ware | KnownItem, price: float | None = None, quantity: int | None = None
 ) -> Item:
-    return Item(
+    """An item for a shop. Nothing is checked again: the bank was, when it was read."""
+    return Item.model_construct(
         item_id=item_id, item_name=known.name, price=price, quantity=quantity, plural=known.plural,
         description=known.description, facts=list(known.facts),
     )  # fmt: skip

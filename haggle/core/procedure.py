@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Generic, Literal, Self, TypeVar
 
 from pydantic import model_validator
@@ -64,6 +65,14 @@ class Procedure(Record, Generic[S]):
                 f"unknown state {name!r}", where=self.name, hint=nearest(name, self.states)
             ) from None
 
+    @cached_property
+    def _conditions(self) -> dict[str, list[list[str]]]:
+        """By critical state the states of which one must stand before it, a list a condition."""
+        found: dict[str, list[list[str]]] = {}
+        for c in self.critical:
+            found.setdefault(c.state, []).append(c.only_after)
+        return found
+
     @property
     def tracked(self) -> list[str]:
         """Labels that may be reported as the last state, besides the empty string."""
@@ -89,15 +98,15 @@ class Procedure(Record, Generic[S]):
 
     def breaks_critical(self, last: str, new: str) -> bool:
         """Whether entering `new` from `last` skips a mandatory state."""
-        return any(c.state == new and last not in c.only_after for c in self.critical)
+        return any(last not in before for before in self._conditions.get(new, ()))
 
     def is_critical(self, state: str) -> bool:
         """Whether a state may be entered only after a mandatory one: nothing undoes it."""
-        return any(c.state == state for c in self.critical)
+        return state in self._conditions
 
     def mandatory(self, state: str) -> list[str]:
         """The states one of which a critical state needs before it, such as a review."""
-        return [name for c in self.critical if c.state == state for name in c.only_after]
+        return [name for before in self._conditions.get(state, ()) for name in before]
 
     def is_review(self, state: str) -> bool:
         """Whether a state is the mandatory one before a critical state."""

@@ -16,10 +16,12 @@ _BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\
 
 _MARKUP = re.compile(
     r"""
-    [<＜](?=[|｜])                          # <|im_start|>, <｜User｜>, and what looks like them
-  | [<＜](?=/?[A-Za-z_][\w.:-]*/?\s*[>＞])  # <start_of_turn>, </s>, <think>, <<SYS>>, <repo_name>
-  | [<＜](?=0x[0-9A-Fa-f]{2}[>＞])          # byte tokens
-  | \[(?=/?(?:[A-Z][A-Z_]+|gMASK|sMASK)\])  # [INST], [/INST], [TOOL_CALLS]
+    [<＜\[](?:  # one set at the beginning: other text is passed over fast
+        (?<!\[)(?=[|｜])                          # <|im_start|>, <｜User｜>, and what looks like it
+      | (?<!\[)(?=/?[A-Za-z_][\w.:-]*/?\s*[>＞])  # <start_of_turn>, </s>, <think>, <<SYS>>
+      | (?<!\[)(?=0x[0-9A-Fa-f]{2}[>＞])          # byte tokens
+      | (?<=\[)(?=/?(?:[A-Z][A-Z_]+|gMASK|sMASK)\])  # [INST], [/INST], [TOOL_CALLS]
+    )
     """,
     re.VERBOSE,
 )
@@ -44,7 +46,7 @@ def one_line(text: str) -> str:
     """A text on one line: control and direction characters become spaces, white space collapses."""
     if not (text.isascii() and text.isprintable()):
         text = "".join(" " if _is_unseen(character) else character for character in text)
-    return re.sub(r"\s+", " ", text).strip()
+    return " ".join(text.split())
 
 
 def _is_unseen(character: str) -> bool:

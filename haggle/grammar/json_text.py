@@ -26,12 +26,13 @@ def _refuse(constant: str) -> None:
     raise DecodeError(f"{constant} is no number")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(parse_float=_bounded, parse_int=bounded_int, parse_constant=_refuse)
 
 
 def to_json(record: Any) -> str:
     """JSON exactly as training, history and grammar have it: no spaces, no escapes but JSON's."""
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(record)
 
 
 def read_object(text: str, known: Container[str] | None = None) -> dict[str, Any]:

@@ -75,10 +75,10 @@ def price_above_floor(world: World, response: MerchantResponse) -> bool:
 
 @lru_cache(maxsize=256)
 def _of_money(currency: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of an amount of this money spelled in words, and of one in digits."""
+    """Patterns of this money behind a number in words, and of an amount of it in digits."""
     unit = re.escape(currency)
     return (
-        re.compile(rf"\b{patterns.SPELLED}\s+{unit}", re.IGNORECASE),
+        re.compile(rf"(?=\s+{unit})(?:{patterns.BEHIND_SPELLED})", re.IGNORECASE),
         re.compile(rf"({DIGITS})\s*(?:{unit})|(?:{unit})\s*({DIGITS})", re.IGNORECASE),
     )
 
@@ -104,22 +104,27 @@ def numbers_true(world: World, response: MerchantResponse, extra: Iterable[float
     spelled, amount = _of_money(world.currency)
     if spelled.search(text):
         return False
-    if not _DIGIT.search(text):
-        return True
-    said = text.casefold()
-    for item in world.items:
-        named = item.item_name.casefold() in said
-        if (named or priced) and _DIGIT.search(item.item_name):
-            known |= {round(n, 2) for n in numbers_in(item.item_name)}
-        if named and not priced and item.for_sale:
-            known.add(round(item.price or 0, 2))
     if priced:
         spoken = numbers_in(text)
     else:
         spoken = [
             n for pair in amount.findall(text) for part in pair if part for n in numbers_in(part)
         ]
-    return all(round(number, 2) in known for number in spoken)
+    strange = {round(number, 2) for number in spoken} - known
+    return not strange or strange <= _of_names(world, text, priced)
+
+
+def _of_names(world: World, text: str, priced: bool) -> set[float]:
+    """Numbers that belong to goods: those in a name, and where no total is told the prices of the
+    goods that a text names."""
+    said, known = text.casefold(), set[float]()
+    for item in world.items:
+        named = item.item_name.casefold() in said
+        if (named or priced) and _DIGIT.search(item.item_name):
+            known |= {round(n, 2) for n in numbers_in(item.item_name)}
+        if named and not priced and item.for_sale:
+            known.add(round(item.price or 0, 2))
+    return known
 
 
 def contradicts_terms(player: str, cart: Cart, sale_price: float) -> bool:

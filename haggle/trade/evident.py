@@ -57,8 +57,8 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
 def told_of(session: Session) -> frozenset[str]:
     """Ids of the goods that the merchant just told something of."""
     outcome = session.exchanges[-1].outcome if session.exchanges else ""
-    texts = {i.item_id: (*i.facts, i.description) for i in session.world.inventory}
     told = [part for part in SENTENCE_END.split(outcome.partition("told: ")[2]) if part]
+    texts = {i.item_id: (*i.facts, i.description) for i in session.world.inventory if told}
     return frozenset(i for i, known in texts.items() if any(t in k for t in told for k in known))
 
 

@@ -8,7 +8,6 @@ Where the linker has sentence embeddings, nearness in meaning decides, and words
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
@@ -42,7 +41,7 @@ from haggle.trade.session import Session
 from haggle.trade.telling import compared, in_full, in_short, questions
 from haggle.trade.wanted import (
     called,
-    described,
+    goods_stems,
     name_stems,
     needed,
     ruled_out,
@@ -307,13 +306,11 @@ def complained_of(session: Session, line: str) -> list[str]:
 def _by_words(world: World, line: str) -> dict[str, float]:
     """How well goods fit a line by the words in common, by id; none of those that it rules out."""
     wanted, refused = needed(world, line), ruled_out(world, line)
-    owners = Counter(
-        word for item in world.inventory for word in called(item.item_name) | described(item)
-    )
+    told, owners = goods_stems(world)
     return {
         item.item_id: sum(
             (NAMED if word in called(item.item_name) else 1.0) / owners[word]
-            for word in wanted & (called(item.item_name) | described(item))
+            for word in wanted & told[item.item_id]
         )
         for item in world.inventory
         if item.item_id not in refused

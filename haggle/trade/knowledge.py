@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from haggle.core.config import Record, load_config
@@ -11,6 +11,7 @@ from haggle.core.text import clean_utterance
 from haggle.language.reading import Reading
 from haggle.trade.language import FOLDER, TENS, UNITS, Words, patterns
 
+Phrases = tuple[str, ...]
 _WORD = re.compile(r"[^\W_]+")
 SENTENCE_END = patterns.SENTENCE_END
 _NUMBERS = frozenset({*UNITS, *TENS, *patterns.words("number_words")})
@@ -19,53 +20,53 @@ _NUMBERS = frozenset({*UNITS, *TENS, *patterns.words("number_words")})
 class Topic(Record):
     """Something that goods are asked about: phrases of questions, and of facts that answer them."""
 
-    asked: list[str]
-    told: list[str]
+    asked: Phrases
+    told: Phrases
 
 
 class Knowledge(Record):
     """`knowledge.yaml`, which says what each list is for."""
 
     topics: dict[str, Topic]
-    deals: list[str]
-    prices: list[str]
-    unpriced: list[str]
-    measures: list[str]
-    totals: list[str]
-    discounting: list[str]
-    requesting: list[str]
-    denying: list[str]
-    asking: list[str]
-    declining: list[str]
-    tricking: list[str]
-    greeting: list[str]
-    hesitating: list[str]
-    helping: list[str]
-    goods: list[str]
-    comparing: list[str]
-    differing: list[str]
-    others: list[str]
+    deals: Phrases
+    prices: Phrases
+    unpriced: Phrases
+    measures: Phrases
+    totals: Phrases
+    discounting: Phrases
+    requesting: Phrases
+    denying: Phrases
+    asking: Phrases
+    declining: Phrases
+    tricking: Phrases
+    greeting: Phrases
+    hesitating: Phrases
+    helping: Phrases
+    goods: Phrases
+    comparing: Phrases
+    differing: Phrases
+    others: Phrases
     irregular: dict[str, str]
     dull: Words
     idle: Words
     ruling_out: Words
     telling: Words
-    removing: list[str]
+    removing: Phrases
     no_goods: Words
-    needing: list[str]
-    ordering: list[str]
-    adding: list[str]
-    joining: list[str]
-    returning: list[str]
-    staying: list[str]
-    changing_all: list[str]
+    needing: Phrases
+    ordering: Phrases
+    adding: Phrases
+    joining: Phrases
+    returning: Phrases
+    staying: Phrases
+    changing_all: Phrases
     kinds: dict[str, Words]
     conditions: dict[str, Words]
-    putting_back: list[str]
-    unwanted: list[str]
-    haggling: list[str]
+    putting_back: Phrases
+    unwanted: Phrases
+    haggling: Phrases
     counting: Words
-    referring: list[str]
+    referring: Phrases
     money: Words
     priced: Words
 
@@ -316,8 +317,16 @@ def with_g(text: str) -> str:
     return patterns.DROPPED_G.sub("g", text)
 
 
-def stems(text: str) -> list[str]:
-    return [stem(word) for word in _WORD.findall(with_g(text))]
+@lru_cache(maxsize=4096)
+def stems(text: str) -> tuple[str, ...]:
+    """The stems of the words of a text, in order."""
+    return tuple(stem(word) for word in _WORD.findall(with_g(text)))
+
+
+@lru_cache(maxsize=4096)
+def _row_of(text: str) -> str:
+    """The stems of a text as a row that `_pattern` reads, with its ends marked."""
+    return " ".join(("<", *stems(text), ">", ""))
 
 
 @cache
@@ -325,15 +334,16 @@ def dull_stems() -> frozenset[str]:
     return frozenset(map(stem, knowledge().dull))
 
 
-def says(text: str, phrases: Sequence[str]) -> int:
+def says(text: str, phrases: Phrases) -> int:
     """How often a text has one of the phrases."""
-    return len(_pattern(tuple(phrases)).findall(" ".join(["<", *stems(text), ">", ""])))
+    return len(_pattern(phrases).findall(_row_of(text)))
 
 
 @cache
-def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Matches a row of stems that holds one of the phrases."""
-    return re.compile("|".join(rf"(?<!\S){_row(phrase)}(?!\S)" for phrase in phrases))
+def _pattern(phrases: Phrases) -> re.Pattern[str]:
+    """Matches a row of stems that holds one of the phrases. Only where a word begins are they
+    tried."""
+    return re.compile(rf"(?<!\S)(?:{'|'.join(map(_row, phrases))})(?!\S)")
 
 
 def _row(phrase: str) -> str:

@@ -193,7 +193,7 @@ class Trade:
         turn: Turn,
     ) -> TurnRecord:
         """Move ledger, review and history on, and complete the record."""
-        told = {name: getattr(turn, name) for name in Turn.model_fields} | {
+        told = vars(turn) | {
             "state": resolved.response.state,
             "proposed_state": proposal.state if proposal else "",
             "reported_last": proposal.last if proposal else "",

@@ -17,6 +17,7 @@ _NAMES = "PRICES|PRICE|CART|ITEMS|CURRENCY"
 _LOOSE = re.compile(
     rf"(?<![A-Za-z_])(?:_{{0,2}}({_NAMES})_{{1,2}}|_{{1,2}}({_NAMES}))(?![A-Za-z_])"
 )
+_SPACES = re.compile(r" {2,}")
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -25,7 +26,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         return values.get(f"__{match[1] or match[2]}__", "")
 
-    return re.sub(r" {2,}", " ", _LOOSE.sub(value, text)).strip()
+    return _SPACES.sub(" ", _LOOSE.sub(value, text)).strip()
 
 
 def used(text: str) -> set[str]:

@@ -48,8 +48,7 @@ class PlayedTurn(TurnRecord):
     @classmethod
     def of(cls, turn: TurnRecord, truth: Truth | None) -> PlayedTurn:
         """A turn with the truth beside it."""
-        told = {name: getattr(turn, name) for name in TurnRecord.model_fields}
-        return cls.model_construct(**told, truth=truth)  # both are records already
+        return cls(**(vars(turn) | {"truth": truth}))
 
 
 class Dialogue(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from haggle.trade import placeholders
@@ -124,11 +124,11 @@ def finish(
         )
     price = details.sale_price if details and details.sale_price is not None else sale_price
     values = {
-        placeholders.CURRENCY: world.currency,
-        placeholders.CART: speak_cart(world, cart),
-        placeholders.ITEMS: listed([item.item_name for item in shown]),
-        placeholders.PRICES: speak_prices(world, shown),
-        placeholders.PRICE: money(price) if price is not None else "",
+        placeholders.CURRENCY: lambda: world.currency,
+        placeholders.CART: lambda: speak_cart(world, cart),
+        placeholders.ITEMS: lambda: listed([item.item_name for item in shown]),
+        placeholders.PRICES: lambda: speak_prices(world, shown),
+        placeholders.PRICE: lambda: money(price) if price is not None else "",
     }
     spoken = _spoken(proposal, values, bool(details), lines().safe[proposal.state])
     if "empty_cart" in interventions:
@@ -149,14 +149,18 @@ def finish(
     return Resolved(response, proposal, cart, sale_price, names, tuple(notes), interventions)
 
 
-def _spoken(proposal: Proposal, values: dict[str, str], trading: bool, safe: str) -> str:
+def _spoken(
+    proposal: Proposal, values: Mapping[str, Callable[[], str]], trading: bool, safe: str
+) -> str:
     """The line with its placeholders filled; the safe line where one of them has no value here."""
     text = proposal.say.strip()
-    missing = [p for p in placeholders.used(text) if not values.get(p)]
-    invented = "__" in placeholders.fill(text, {})
-    if not text or missing or invented or (not trading and placeholders.PRICES in text):
-        text = safe
-    return placeholders.fill(text, values)
+    told = {p: values[p]() for p in placeholders.used(text)}
+    filled = placeholders.fill(text, told)
+    invented = "__" in filled and "__" in placeholders.fill(text, {})  # not that of a value
+    missing = not all(told.values())
+    if text and not (missing or invented or (not trading and placeholders.PRICES in text)):
+        return filled
+    return placeholders.fill(safe, {p: values[p]() for p in placeholders.used(safe)})
 
 
 def safe_line(session: Session, resolved: Resolved, line: str = "") -> Resolved:

@@ -212,11 +212,12 @@ def by_words(question: str, texts: Sequence[str]) -> list[float]:
     that it shares, which count the less the more of the texts have them."""
     asked = [topic for topic in knowledge().topics.values() if says(question, topic.asked)]
     words = set(stems(question)) - dull_stems()
-    owners = Counter(stem for text in texts for stem in set(stems(text)))
+    told = [set(stems(text)) for text in texts]
+    owners = Counter(stem for said in told for stem in said)
     return [
         sum(_weight(says(text, topic.told)) for topic in asked)
-        + sum(1 / owners[stem] for stem in words & set(stems(text)))
-        for text in texts
+        + sum(1 / owners[stem] for stem in words & said)
+        for text, said in zip(texts, told, strict=True)
     ]
 
 

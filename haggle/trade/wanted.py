@@ -13,7 +13,7 @@ from haggle.core.text import clean_utterance
 from haggle.trade.among import without_ones
 from haggle.trade.knowledge import does_not_want, has_number, knowledge, puts_back, stem, with_g
 from haggle.trade.language import nicknames, patterns
-from haggle.trade.world import Item, World
+from haggle.trade.world import Item, World, per_world
 
 SHORT = 4  # words of a clause that a `no` at its beginning rules out
 PART = 5  # letters of a word at the beginning of another
@@ -59,9 +59,10 @@ def has_word_of(world: World, name: str) -> bool:
     """Whether anything for sale is called by a word of a name, is said to be such a thing, or is of
     its kind."""
     words = frozenset(_telling(_WORD.findall(name)))
-    return any(words & (called(i.item_name) | described(i)) for i in world.inventory)
+    return any(words & told for told in goods_stems(world)[0].values())
 
 
+@lru_cache(maxsize=4096)
 def name_stems(name: str) -> frozenset[str]:
     """The stems of the words of a name."""
     return frozenset(_root(word) for word in _WORD.findall(name.casefold()))
@@ -70,17 +71,29 @@ def name_stems(name: str) -> frozenset[str]:
 def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
     """Ids of the goods of whose names these words have more than the others; a word that several
     names have counts the less."""
-    names = {item.item_id: in_names((item.item_name,)) for item in world.items}
-    own = {i: {word for word in found if word[0] != "#"} for i, found in names.items()}
-    owners = Counter(word for name in own.values() for word in name)
+    own, owners = _names_stems(world)
 
-    def share(said: frozenset[str], name: set[str]) -> float:
-        return sum(1 / owners[word] for word in said & name)
+    def share(said: frozenset[str]) -> float:
+        return sum(1 / owners[word] for word in said)
 
-    found = {i: words & own[i] for i in own if share(words, own[i]) > share(others, own[i])}
+    found = {
+        i: said
+        for i, name in own.items()
+        if (said := words & name) and share(said) > share(others & name)
+    }
     return frozenset(  # "the small canisters" are not the large ones
         i for i, said in found.items() if not any(said < more for more in found.values())
     )
+
+
+@per_world
+def _names_stems(world: World) -> tuple[dict[str, frozenset[str]], Counter[str]]:
+    """The stems of the goods' names by id, signs left out, and in how many names each stands."""
+    own = {
+        item.item_id: frozenset(word for word in in_names((item.item_name,)) if word[0] != "#")
+        for item in world.items
+    }
+    return own, Counter(word for name in own.values() for word in name)
 
 
 @lru_cache(maxsize=4096)
@@ -178,3 +191,10 @@ def described(item: Item) -> frozenset[str]:
     goods that it only speaks of."""
     said = frozenset().union(*(_wanted(text)[0] for text in (item.description, *item.facts)))
     return said - {f"#{kind}" for kind in knowledge().kinds}
+
+
+@per_world
+def goods_stems(world: World) -> tuple[dict[str, frozenset[str]], Counter[str]]:
+    """The stems of what goods for sale are called and said to be, by id, and how many have each."""
+    told = {item.item_id: called(item.item_name) | described(item) for item in world.inventory}
+    return told, Counter(word for stems in told.values() for word in stems)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property, lru_cache, wraps
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -152,6 +152,15 @@ class World(Record):
         return {normalise(item.item_name): item for item in self.items}
 
     @cached_property
+    def _owners(self) -> dict[str, set[str]]:
+        """Ids of the items by the words of their names, and what these may be in the singular."""
+        owners: dict[str, set[str]] = {}
+        for item in self.items:
+            for form in frozenset().union(*name_words(item.item_name)):
+                owners.setdefault(form, set()).add(item.item_id)
+        return owners
+
+    @cached_property
     def catalogue(self) -> Catalogue:
         """The items as things that a player's words may refer to."""
         things = (
@@ -190,9 +199,18 @@ class World(Record):
         exact = self.find(name)
         if exact is not None:
             return exact
-        words = name_words(name)
-        meant = [item for item in self.items if _covers(name_words(item.item_name), words)]
-        return meant[0] if len(meant) == 1 else None
+        owners = self._owners
+        meant = [
+            frozenset().union(*(owners.get(form, ()) for form in forms))
+            for forms in name_words(name)
+        ]
+        ids = frozenset.intersection(*meant) if meant else frozenset[str]()
+        return self.by_id[next(iter(ids))] if len(ids) == 1 else None
+
+    @cached_property
+    def remembered(self) -> dict[str, Any]:
+        """What functions made of this world (`per_world`), by their names."""
+        return {}
 
     @cached_property
     def sellable_names(self) -> tuple[str, ...]:
@@ -200,15 +218,29 @@ class World(Record):
         return tuple(item.item_name for item in self.inventory)
 
 
+T = TypeVar("T")
+
+
+def per_world(function: Callable[[World], T]) -> Callable[[World], T]:
+    """Work out once for each world what a function makes of its goods; it goes when the world
+    goes."""
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def remembering(world: World) -> T:
+        if key not in world.remembered:
+            world.remembered[key] = function(world)
+        found: T = world.remembered[key]
+        return found
+
+    return remembering
+
+
 @lru_cache(maxsize=65536)
 def name_words(name: str) -> tuple[frozenset[str], ...]:
     """The words of a name, each with what it may be in the singular."""
     words = re.findall(r"\w+", name.casefold())
     return tuple(frozenset({w, w.removesuffix("s"), w.removesuffix("es")}) for w in words)
-
-
-def _covers(own: tuple[frozenset[str], ...], words: tuple[frozenset[str], ...]) -> bool:
-    return bool(words) and all(any(word & other for other in own) for word in words)
 
 
 @lru_cache(maxsize=65536)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import inflection
 
 from haggle.language.english.cues import CUES
-from haggle.language.english.numbers import DIGITS
+from haggle.language.english.numbers import DIGITS_ON
 
-TOKEN = re.compile(rf"\d(?:st|nd|rd|th)\b|{DIGITS}k?\b|[^\W\d_]+|\d+")
+TOKEN = re.compile(rf"[^\W\d_]+|\d(?:(?:st|nd|rd|th)\b|{DIGITS_ON}k?\b|\d*)")
 _PLURALS = re.compile(r"s$|[ti]a$|i$|en$|ice$|people$|kine$|^oxen")  # what the rules below change
 _RULES = [(re.compile(rule), single) for rule, single in inflection.SINGULARS]
 _STOP = re.compile(r"\s*([.,;:!?]|$)")
@@ -36,8 +36,11 @@ class Line(NamedTuple):
     @classmethod
     def of(cls, text: str) -> Line:
         """The line with its words."""
-        found = ((m[0].casefold(), m.start(), m.end()) for m in TOKEN.finditer(text))
-        return cls(text, [Word(word, singular(word), start, end) for word, start, end in found])
+        words = [
+            Word(word := match[0].casefold(), singular(word), match.start(), match.end())
+            for match in TOKEN.finditer(text)
+        ]
+        return cls(text, words)
 
     def said(self, at: int) -> str:
         """The word at a place in lower case; empty outside the line."""

@@ -132,7 +132,8 @@ def _spans(scene: Scene) -> list[Span]:
         chosen = scene.line.said(at + 1) in CUES.such_ones
         if at not in scene.meant and not chosen and scene.names.is_idle(word):
             cheaper = state.cheaper if word.text in CUES.hollow else None
-            at, state = at + 1, state._replace(cheaper=cheaper, size="", loose=word)
+            state = State(state.number, cheaper, "", word, state.named, state.end)
+            at += 1
             continue
         for read in _KINDS:
             if span := read(scene, at, state):
@@ -157,7 +158,8 @@ def _linked(scene: Scene, spans: Iterable[Span]) -> Callable[[int], bool]:
 
 
 def _meant(scene: Scene, at: int, state: State) -> Span | None:
-    return _name(scene, at, state, scene.meant.get(at, Run()), guessed=True)
+    run = scene.meant.get(at)
+    return _name(scene, at, state, run, guessed=True) if run else None
 
 
 def _lead(scene: Scene, at: int, state: State) -> Span | None:
@@ -246,10 +248,9 @@ def _plain(scene: Scene, at: int, state: State) -> Span:
         thing = choice.extreme(shown, cheaper)
     end = at + max(1, used)
     size = choice.size_word(line.said(at), state.size)
-    state = state._replace(cheaper=cheaper, size=size, loose=line.words[at])
-    if thing is None:
-        return Span(end, state)
-    return Span(end, state._replace(number=None), (_mention(scene, at, end, (thing,)),))
+    number = None if thing else state.number
+    state = State(number, cheaper, size, line.words[at], state.named, state.end)
+    return Span(end, state, (_mention(scene, at, end, (thing,)),) if thing else ())
 
 
 _KINDS = (_meant, _lead, _number, _verb, _listed, _guessed, _both, _sized, _such)

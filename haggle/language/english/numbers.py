@@ -15,7 +15,9 @@ PLAIN = 12  # number words up to here, standing alone, need no translation
 _FIXED = [(tuple(text.split()), str(number)) for text, number in CUES.fixed_numbers.items()]
 _FIRST = {*UNITS, *TENS, "dozen", "a", *(words[0] for words, _ in _FIXED)}
 _UNTOLD = (None, "", 0)
-DIGITS = r"\d+(?:[.,]\d+)*"  # a number in digits, as a pattern
+DIGITS_ON = r"\d*(?:[.,]\d+)*"  # what may follow the first digit of a number, as a pattern
+DIGITS = rf"\d{DIGITS_ON}"  # a number in digits
+_NUMBER = re.compile(DIGITS)
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
 
@@ -30,7 +32,7 @@ class _Sum(NamedTuple):
 def numbers_in(text: str) -> list[float]:
     """Every number written in digits; `1,200` and `1200` are the same, `%` amounts included."""
     found = []
-    for match in re.findall(DIGITS, text):
+    for match in _NUMBER.findall(text):
         try:
             found.append(float(_THOUSANDS.sub("", match).replace(",", ".")))
         except ValueError:

@@ -49,6 +49,7 @@ def words() -> frozenset[str]:
     return frozenset(singular(match[0]) for match in TOKEN.finditer(text))
 
 
+@lru_cache(maxsize=65536)
 def singulars(text: str) -> str:
     """Words with each in the singular, parted by one space."""
     return " ".join(map(singular, text.split()))

@@ -134,7 +134,8 @@ BARE_PRICE = _shape(
     r"(?i)\b{before_price}\s+{digits}\s*(?:{each}|[.,;!?]|$)"
     r"|(?:[$€£¥]|%)\s*\d|\d\s*(?:[$€£¥]|%)|\d[.,]\d\d(?!\d)(?!\s*\w)"
 )
-SPELLED = filled("(?:{spelled}|{large_numbers})")
+_SPELLED = [*_LISTS["spelled"], *_LISTS["large_numbers"]]
+BEHIND_SPELLED = "|".join(rf"(?<=\b{word})" for word in _SPELLED)
 CLOCK = _shape(r"(?i)\b\d{1,2}(?::\d\d(?!\d)|(?:[:.]\d\d)?\s?(?:{clock}|[ap]\.?m)\b)")
 SURELY = _shape(r"\b[1-9]\d{2,}\s*(?:%|{percent}\b)")  # "100% yes"
 PERCENT = _shape(r"(\d{1,2})\s*(?:%|{percent})")
