@@ -25,6 +25,7 @@ from haggle.trade.knowledge import puts_back
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines, listed
+from haggle.trade.ordered import only_asked_about
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
@@ -43,6 +44,8 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     if session.procedure.state(proposal.state).payload != "cart":
         return None
     whole = counted(session, line, carried_out(session, proposal))
+    if only_asked_about(session, line, whole):
+        return None  # it is answered
     goods, lost = session.world.by_id, lost_goods(session, line, whole)
     whole = (*((goods[i].item_name, session.cart[i]) for i in lost), *whole)
     proposal = replace(proposal, cart=whole, change=None)

@@ -43,6 +43,7 @@ from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart, resolve_cart, speak_cart, total
 from haggle.trade.lines import lines
 from haggle.trade.ruling import Heard, Ruling, bare
+from haggle.trade.session import Session
 from haggle.trade.telling import in_short
 from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
@@ -86,7 +87,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     asked = _meant(heard, counted(session, heard.line, asked))
     swapped = _exchanged(heard, asked)
     asked = swapped or asked
-    if not swapped and (questioned := _only_asked_about(heard, asked)):
+    if not swapped and (questioned := only_asked_about(session, heard.line, asked)):
         asked = tuple(told for told in asked if told[0] not in questioned)
         if not asked and session.cart:  # a question replaces nothing
             asked = tuple(held(session).items())
@@ -228,9 +229,8 @@ def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) ->
     return ruling.because(reason, changed, lines().safe[proposal.state])
 
 
-def _only_asked_about(heard: Heard, asked: CartLines) -> list[str]:
+def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]:
     """Names of goods that are new in an order, where the line only asks about them."""
-    session, line = heard.session, heard.line
     told = session.exchanges[-1].outcome if session.exchanges else ""
     ordering = orders(without_ones(without_echoes(line, told)))
     ids = only_asked(session, line) | (frozenset() if ordering else asked_about(session, line))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from haggle.trade.asking import agrees
+from haggle.trade.asking import agrees, question
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal
 
@@ -131,3 +131,9 @@ def test_what_is_asked_about_comes_beside_what_is_there(buyer: Any) -> None:
     assert buyer.turn("OFFER_SELL", "", line, cart=rope).withheld == "asked_goods"
     turn = buyer.turn("OFFER_SELL", "", "the twisty things, I said", cart=rope)
     assert turn.cart == {"axe": 1, "rope": 2}
+
+
+def test_an_unlikely_order_of_what_is_only_asked_about_is_answered_not_asked_back(stall: Any):
+    order = Proposal(last="", state="OFFER_SELL", say="", cart=(("Sharp Axe", 1),))
+    assert question(Session(stall), "one sharp axe perhaps", order) is not None
+    assert question(Session(stall), "And what is that sharp axe made of?", order) is None
