@@ -21,6 +21,7 @@ ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh")
 AGREEING = [
     "yes",
     "yes please, Otto",
+    "Yes. 145 and not a coin more.",
     "aye, wrap it up, and thanks",
     "deal",
     "That's right, three blankets and one kettle, 145 crowns. Agreed.",
