@@ -21,7 +21,6 @@ ORDER = Terms((BLANKETS, KETTLE), 145.0, "crowns", "Otto Marsh")
 AGREEING = [
     "yes",
     "yes please, Otto",
-    "Yes. 145 and not a coin more.",
     "aye, wrap it up, and thanks",
     "deal",
     "That's right, three blankets and one kettle, 145 crowns. Agreed.",
@@ -87,6 +86,9 @@ def test_one_word_exchanged_and_it_agrees_no_longer(line):
         ("deal at 145", True),
         ("deal at one hundred and forty-five crowns", True),
         ("deal at 144", False),
+        ("Yes. 145 and not a coin more.", True),
+        ("Yes. 144 and not a coin more.", False),
+        ("not a coin more", False),
         ("deal at 145 shells", False),
         ("here's 145", True),
         ("here's 150, keep the change", True),
