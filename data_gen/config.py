@@ -175,7 +175,7 @@ def needs_compact(method: str | None, where: str) -> None:
         raise HaggleError(
             f"this takes the compact format, not that of {method!r}",
             where=where,
-            hint="dialogues are kept by the method astp-compact",
+            hint="set method: astp-compact; a teacher may still speak any method",
         )
 
 

@@ -112,10 +112,12 @@ def _costs(turns: Sequence[tuple[float, bool]], below: float) -> list[float]:
 
 def _cheapest(points: Sequence[dict[str, Any]], wrong: float) -> dict[str, Any]:
     """The point that costs least where a wrong turn costs so much; of equal ones the lowest."""
-    return min(
-        points,
-        key=lambda p: round(wrong * p["wrong"]["value"] + QUESTION * p["asked"]["value"], 9),
-    )
+    return min(points, key=lambda point: _cost(point, wrong))
+
+
+def _cost(point: dict[str, Any], wrong: float) -> float:
+    """Lines a turn where a wrong turn costs so many."""
+    return round(wrong * point["wrong"]["value"] + QUESTION * point["asked"]["value"], 9)
 
 
 def _moves_a_cart(answer: str) -> bool:

@@ -167,8 +167,7 @@ class _Customers:
 
 
 def _figures(found: Load, wall: float, servers: int, sessions: int) -> dict[str, Any]:
-    seconds = found.seconds or [0.0]
-    shares = percentiles(seconds, (50, 95, 99))
+    waits = percentiles(found.seconds, (50, 95, 99))
     return {
         "load": {
             "servers": servers,
@@ -176,8 +175,8 @@ def _figures(found: Load, wall: float, servers: int, sessions: int) -> dict[str,
             "turns": len(found.seconds),
             "seconds": round(wall, 1),
             "turns_per_s": round(len(found.seconds) / wall, 1),
-            **{f"{name}_s": round(value or 0.0, 3) for name, value in shares.items()},
-            "longest_s": round(max(seconds), 3),
+            **{f"{name}_s": round(value or 0.0, 3) for name, value in waits.items()},
+            "longest_s": round(max(found.seconds, default=0.0), 3),
         },
         "refused": {f"HTTP {code}": found.refused[code] for code in FULL},
         "errors": dict(found.errors),

@@ -79,7 +79,7 @@ def print_asking(curve: dict[str, Any]) -> None:
     told = f"cheapest limits: {limit_text(curve['best'])}"
     if saved["low"] is not None:
         told += f"; they save {saved['value']:.3f} lines a turn beside the served one"
-        told += f" ({saved['low']:.3f} to {saved['high']:.3f})"
+        told += f" ({saved['low']:.3f} to {saved['high']:.3f}; chosen on these turns)"
     typer.echo(told)
     limits = ", ".join(f"{cost}: {below:g}" for cost, below in curve["cheapest"].items())
     typer.echo(f"cheapest limit by what a wrong turn costs: {limits}")

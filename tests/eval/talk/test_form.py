@@ -52,7 +52,7 @@ def test_a_person_judges_turn_by_turn_and_each_is_kept_at_once(table):
         scale = client.get("/scale").json()
         asked = [name for name in scale if name != "labels"]
         assert asked == ["question", "relevant", "contradicts"]
-        assert all(f'id="{name}"' in page.text and f'"{name}"]' in page.text for name in asked)
+        assert all(f'id="{name}"' in page.text for name in asked)
         names = [label["name"] for label in scale["labels"]]
         assert names == ["right", "cosmetic", "wrong", "harmful"]
         first = client.get("/conversations", params={"judge": "ann"}).json()[0]

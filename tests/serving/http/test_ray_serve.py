@@ -65,7 +65,7 @@ def replicas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.
 
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module `deploy/ray_serve.py` itself, with nothing in Ray's place."""
+    """The module `deploy/ray_serve.py` itself, with a stand-in for Ray."""
     name = "deploy.ray_serve"
     serve = SimpleNamespace(
         ingress=lambda build: lambda shop: shop,
