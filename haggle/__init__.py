@@ -45,26 +45,21 @@ def open_shop(
     from haggle.trade.methods import DEFAULT_METHOD, get_method
     from haggle.trade.session import Session
     from haggle.trade.world_io import named_world, with_confirmation
-    from serving.engines import ask_below_of, method_of
+    from serving.engines import load_engine, method_for, read_engine_config
 
     level = check_guard(guard)
     world = with_confirmation(named_world(str(shop)), confirmation)
     linker = load_english(embeddings)
-    loaded: Any = _load(engine) if isinstance(engine, str) else engine
+    own = read_engine_config(engine) if isinstance(engine, str) else None
+    loaded: Any = engine if own is None else load_engine(own)
     method, doubt = DEFAULT_METHOD, 0.0
-    if isinstance(engine, str):
-        method, doubt = method_of(engine), ask_below_of(engine)
+    if config := own or getattr(loaded, "config", None):
+        method, doubt = method_for(config), config.ask_below
     session = Session(world, method=get_method(method), linker=linker)
     merchant = Merchant(loaded, level, ask_below=doubt)
     merchant.domain.read_ahead(session)
     merchant.warm(session)
-    return Shop(session, merchant, owns=isinstance(engine, str))
-
-
-def _load(engine: str) -> Engine:
-    from serving.engines import load_engine, read_engine_config
-
-    return load_engine(read_engine_config(engine))
+    return Shop(session, merchant, owns=own is not None)
 
 
 class Shop:

@@ -56,7 +56,9 @@ def serve(
     turns: Annotated[int, typer.Option(min=1, help="Timed turns (of each talk).")] = 12,
     sizes: Annotated[str, typer.Option(help="Items of the shops.")] = "5,20,40",
     length: Annotated[int, typer.Option(min=1, help="Turns of each shop's dialogue.")] = 30,
-    world: Annotated[str, typer.Option(help="A world, name or file.")] = "frontier_shop",
+    world: Annotated[
+        str, typer.Option(help="A world for guard, players and adapters: a name or a file.")
+    ] = "frontier_shop",
     out: Annotated[Path | None, typer.Option(help="Write the figures to this JSON file.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw what size and length cost (.png, .svg).")

@@ -6,6 +6,7 @@ data keeps to it, and what reads and writes it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -319,7 +320,10 @@ def _plain(
 def _whole(value: Whole, data: Any, lenient: bool) -> tuple[int] | None:
     if lenient and isinstance(data, str) and not value.amount and data.strip().isdecimal():
         data = bounded_int(data.strip())
-    if not _is_number(data) or not (data == int(data) or (lenient and value.amount)):
+    if not _is_number(data):
+        return None
+    whole = isinstance(data, int) or data.is_integer()
+    if not (whole or (lenient and value.amount and math.isfinite(data))):
         return None
     fits_in = (0 if value.zero else 1) <= data < 10**value.digits
     return (round(data),) if lenient or fits_in else None

@@ -153,7 +153,7 @@ def by_name(session: Session, line: str) -> frozenset[str]:
 
 def without_deeds(line: str) -> str:
     """A line without what goods do, which names none."""
-    return patterns.DEEDS.sub("it", line)
+    return patterns.DEEDS.sub(patterns.IT, line)
 
 
 def _alone_in_view(session: Session) -> frozenset[str]:

@@ -32,7 +32,7 @@ def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
     talks = resolved.proposal.state == session.procedure.fallback
     if not (state.payload in ("show", "cart") or talks):
         return resolved
-    ways = () if state.payload == "cart" else patterns.ASKED[: 1 if talks else 2]
+    ways = () if state.payload == "cart" else patterns.ASKED[:1] if talks else patterns.ASKED
     name = asked_in_vain(session, line, (*ways, patterns.ASKED_BRIEFLY))
     note = Note("unheard_of", name) if name else _unsold(session, line)
     if note is None:

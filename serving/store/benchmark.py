@@ -20,7 +20,7 @@ from pathlib import Path
 
 from haggle.trade.merchant import Merchant
 from haggle.trade.methods import DEFAULT_METHOD, get_method
-from haggle.trade.session import Session
+from haggle.trade.session import Session, with_stock
 from haggle.trade.world_io import named_world
 from serving.engines import EngineConfig
 from serving.engines.config import ScriptedOptions
@@ -44,8 +44,7 @@ def measure(database: str) -> tuple[Times, Times]:
     """The times of each turn: without a database, and with this one."""
     world = named_world("frontier_shop")
     item = world.inventory[0]
-    full = [i.model_copy(update={"quantity": 9999}) for i in world.inventory]
-    world = world.model_copy(update={"items": full})
+    world = with_stock(world, {good.item_id: 9999 for good in world.inventory})
     answers = (ANSWERS[0] % item.item_name, *ANSWERS[1:])
     options = ScriptedOptions(answers=answers, again=True)
     merchant = Merchant(ScriptedEngine(EngineConfig(engine="scripted", scripted=options)))

@@ -9,6 +9,7 @@ import pytest
 
 import haggle
 from haggle.core.errors import HaggleError
+from serving.engines import EngineConfig
 from serving.engines.scripted import ScriptedEngine
 
 OFFER = (
@@ -27,6 +28,14 @@ def test_a_line_is_answered_and_the_ledger_can_be_read():
         shop.say("deal")
         assert shop.confirm().state == "COMMIT_SALE" and shop.cart == {}
         assert [str(int(sale.price)) in turn.says for sale in shop.sales] == [True]
+
+
+def test_an_engine_that_shops_share_is_asked_as_its_config_says():
+    config = EngineConfig(engine="scripted", method="astp-stepwise", ask_below=0.5)
+    engine = ScriptedEngine(config)
+    engine.config = config  # type: ignore[attr-defined]
+    with haggle.open_shop("frontier_shop", engine=engine) as shop:
+        assert shop.session.method.name == "astp-stepwise" and shop.merchant.ask_below == 0.5
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ PLAIN = [text for kind, text in BLOCKS if not kind]
 # A command that fails, and what is told then.
 MISTAKES = re.findall(r"^\$ haggle (.+)\n((?:(?!\$).+\n)+)", "\n".join(PLAIN), re.MULTILINE)
 RAISED = [text.partition(": ")[2].strip() for text in PLAIN if text.startswith("haggle.core")]
-SALES = re.compile(r"\[Sale\((.*), review='\w{8}'\)\]")  # the id is another each time
+SALES = re.compile(r"\[Sale\((.*), review='[\w-]{8}'\)\]")  # the id is another each time
 OFFER = '{"last":"","state":"OFFER_SELL","cart":[["Reading Lamp",2]],"say":"__CART__: __PRICE__."}'
 MORE = OFFER.replace('"last":""', '"last":"OFFER_SELL"').replace("2]", "3]")
 REVIEW = '{"last":"OFFER_SELL","state":"FINAL_CHECK","say":"__CART__ for __PRICE__, yes?"}'

@@ -30,7 +30,6 @@ _ENDS = re.compile(
     rf"|{'|'.join(CUES.setting_ends)})\b"
 )
 _OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
-_FULL_STOP = re.compile(r"[.;!?]")  # "Twenty. Two tins" are two numbers
 
 
 def number_at(line: Line, at: int) -> tuple[Number | None, int]:
@@ -39,7 +38,8 @@ def number_at(line: Line, at: int) -> tuple[Number | None, int]:
     if not begins_number(first) or first in CUES.ordinals:
         return None, at
     places = range(at + 1, len(line.words))
-    end = next((n for n in places if _FULL_STOP.search(line.gap(n))), len(line.words))
+    # "Twenty. Two tins" and "twenty, two tins" are two numbers
+    end = next((n for n in places if _STOP.search(line.gap(n))), len(line.words))
     value, digits, used = read_number([word.text for word in line.words[at:end]])
     if not used:
         return None, at

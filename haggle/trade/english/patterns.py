@@ -35,9 +35,9 @@ def filled(shape: str) -> str:
 def _phrase(text: str) -> str:
     found, gap = "", ""
     for word in text.split():
-        either = word.removesuffix("?")
+        either = word.removesuffix("~")
         either = f"(?:{either})" if "|" in either else either
-        if not word.endswith("?"):
+        if not word.endswith("~"):
             found, gap = f"{found}{gap}{either}", " "
         else:
             found += f"(?:{gap}{either})?" if gap else f"(?:{either} )?"
@@ -114,7 +114,6 @@ _HAS = r"{has}|^{got}"
 ASKED = (  # what is had may be no goods, so the second is heard with goods on show alone
     _shape(r"\b(?:{sells}|{you_have}(?= {maybe})) (?:{maybe_also} )?(?:{any} )?(?P<name>.+)"),
     _shape(rf"\b(?:{_HAS}) {{only_any}} (?P<name>.+)"),
-    _shape(r"\b{called} (?:{a_the} )?(?P<name>.+)"),
 )
 # A sentence of its own, so heard beside an order as well.
 ASKED_BRIEFLY = _shape(r"^{got} (?:{any} )?(?P<name>\S+(?: \S+)?)\?$")

@@ -42,6 +42,14 @@ def test_a_reading_holds_mentions_quantities_and_numbers(stall: World) -> None:
     assert reading.named() == {"axe", "map"} and reading.uncountable() == {"map"}
 
 
+@pytest.mark.parametrize(
+    "line", ["axes, twenty, two maps", "axes (twenty), two maps", "twenty axes. Two maps"]
+)
+def test_a_number_ends_where_its_part_of_a_line_ends(stall: World, line: str) -> None:
+    mentions = English().read(line, stall.view()).mentions
+    assert [mention.quantity for mention in mentions] == [20, 2]
+
+
 def test_a_line_is_read_once_a_turn(visit) -> None:
     linker = Counting()
     visit = linked_by(visit(), linker)

@@ -162,7 +162,15 @@ def test_nothing_is_called_off_or_ended_without_words_for_it(visit):
 
 @pytest.mark.parametrize(
     "line",
-    ["don't cancel it, please", "is it clear?", "it's a clear day", "I never forget a face"],
+    [
+        "don't cancel it, please",
+        "don't you dare cancel it",
+        "don't ever cancel my order",
+        "I did not ask you to cancel the order",
+        "is it clear?",
+        "it's a clear day",
+        "I never forget a face",
+    ],
 )
 def test_words_of_calling_off_that_call_nothing_off_leave_the_cart(visit, line):
     customer = visit()
@@ -171,7 +179,15 @@ def test_words_of_calling_off_that_call_nothing_off_leave_the_cart(visit, line):
 
 
 @pytest.mark.parametrize(
-    "line", ["I'm not leaving yet", "are you a thief?", "I am not going to say goodbye"]
+    "line",
+    [
+        "I'm not leaving yet",
+        "I never said goodbye",
+        "I'm not planning to leave",
+        "I don't feel like saying goodbye",
+        "are you a thief?",
+        "I am not going to say goodbye",
+    ],
 )
 def test_words_of_leaving_that_are_no_farewell_end_nothing(visit, line):
     assert visit().turn("END", "Farewell!", player=line).state == "CASUAL"

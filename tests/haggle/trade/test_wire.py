@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haggle.core.codec import matches
+from haggle.core.codec import fits, matches
 from haggle.grammar.json_text import LIMIT, DecodeError, is_strict_json, to_json
+from haggle.trade.merchant import constraint_for
 from haggle.trade.papers import EXTRAS, PAPERS
 from haggle.trade.procedure import load_procedure
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
+from haggle.trade.session import Session
 from haggle.trade.wire import (
     MAX_LINES,
     Proposal,
@@ -24,6 +26,7 @@ from haggle.trade.wire import (
     decode_compact,
     encode_compact,
 )
+from haggle.trade.world_io import named_world
 
 PROCEDURE = load_procedure()
 LASTS = st.sampled_from(["", *PROCEDURE.tracked])
@@ -294,3 +297,10 @@ def test_a_total_that_is_no_amount_is_none(stated):
     text = full(context_subtype="OFFER_SELL", items=AXES, original_price=stated, sale_price=stated)
     proposal = PAPERS.decode(text, PROCEDURE)
     assert proposal.stated_original is None and proposal.stated_sale is None
+
+
+def test_a_number_that_has_no_end_is_outside_the_language():
+    constraint = constraint_for(Session(named_world("frontier_shop")), "schema")
+    text = '{"last":"","state":"NEGOTIATE","bid":12,"say":"x"}'
+    assert constraint is not None and fits(constraint, text)
+    assert not fits(constraint, text.replace("12", "1e999"))
