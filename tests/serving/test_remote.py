@@ -192,9 +192,13 @@ def test_what_was_under_way_when_a_batch_failed_is_kept(service, completion, rem
 
 
 def test_waits_end_when_another_request_of_the_batch_fails(service, remote, ask):
+    sent = threading.Event()
+
     def plan(number, heard):
         if "bad" in heard.body["messages"][-1]["content"]:
+            sent.set()
             return service.reply({"error": {"message": "no"}}, status=400, wait_s=0.3)
+        sent.wait(10)  # a wait asked for earlier would hold the other request back too
         return service.reply({}, status=503, headers={"Retry-After": "30"})
 
     service.plan = plan
