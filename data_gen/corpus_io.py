@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, InstanceOf
 
 from data_gen.corpus_check import check_files
 from data_gen.language.phrasebook import Split
+from data_gen.said_acts import with_act
 from data_gen.sources import row_messages
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError, nearest
@@ -193,6 +194,7 @@ def play_turn(session: Session, player: str, turn: CorpusAnswer, where: str) -> 
         show=tuple(turn.show) if turn.show is not None else None,
         bid=turn.bid,
     )
+    proposal = with_act(session, player, proposal)
     raw = encode_compact(shortened(session, player, proposal), session.procedure)
     record = written(session, player, raw)
     if record.failed or record.interventions or record.proposed_failed:

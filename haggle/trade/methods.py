@@ -56,6 +56,13 @@ _COMPACT = replace(
     source="ASTP, Listing 5, in the compact wire format, names linked, carts as changes",
 )
 
+_STEPWISE = replace(
+    _COMPACT,
+    name="astp-stepwise",
+    wire="stepwise",
+    source="ASTP, Listing 5, compact; decides, sees the outcome, then speaks",
+)
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -68,11 +75,12 @@ METHODS: dict[str, Method] = {
         replace(_ASTP, name="astp-ppp", placeholders="none", source="ASTP, Listing 6"),
         _BARE,
         _COMPACT,
+        _STEPWISE,
         replace(
-            _COMPACT,
-            name="astp-stepwise",
-            wire="stepwise",
-            source="ASTP, Listing 5, compact; decides, sees the outcome, then speaks",
+            _STEPWISE,
+            name="astp-acted",
+            wire="acted",
+            source="ASTP, Listing 5, compact; says what the player does, decides, then speaks",
         ),
     )
 }

@@ -2,8 +2,9 @@
 
 `full` is the JSON of the ASTP paper (Listing 5, `haggle.trade.papers`). `compact` is what small
 models speak: the decision first, the spoken line last, no number that code can compute. `stepwise`
-is the compact decision alone; the line is a second answer, once the outcome is known. Each is a
-`Codec`; nothing outside them asks which one it is.
+is the compact decision alone; the line is a second answer, once the outcome is known. `acted` is
+`stepwise` with what the player does ahead of the state. Each is a `Codec`; nothing outside them
+asks which one it is.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from haggle.trade.procedure import Payload, Procedure, State
 if TYPE_CHECKING:
     from haggle.trade.response import MerchantResponse
 
-WireName = Literal["compact", "stepwise", "full"]
+WireName = Literal["compact", "stepwise", "acted", "full"]
 Share = Literal["all", "half"]
 Quantity = int | Share
 CartLines = tuple[tuple[str, Quantity], ...]  # of an order: names and how many
@@ -46,6 +47,9 @@ Step = int | str  # what becomes of a line: a number, "+3", "-3", "+2*3", "x2", 
 Bid = int | str | None
 UNLISTED = "?"
 UNLISTED_CHARACTERS = 60
+# What a player does in a line; who asks something beside it "agree+ask".
+ASKABLE = ("order", "change", "agree")
+ACTS = ("talk", "look", "ask", *ASKABLE, "clear", "bid", "refuse", "leave")
 MAX_LINES = 12
 MAX_SHOWN = 8
 
@@ -64,6 +68,7 @@ _OFFER = OneOf(
 _FORMULA = Phrase(FORMULA, made=Formula, told="'3*4', '2+3'")
 _STEPS = Phrase(_BY, told="'+2', '-2', 'x2'")
 _OFFERS = Phrase(_OFFER, told="'10%', '-30', '30 each'")
+_ACT = Field("act", Label((*ACTS, *(f"{act}+ask" for act in ASKABLE))))
 QUANTITY = Either((Whole(4), _SHARE, _FORMULA), "quantity")
 STEP = Either((Whole(4, zero=True), _SHARE, _FORMULA, _STEPS), "step")
 BID = Either((Null(), Whole(7, amount=True), _OFFERS), "bid")
@@ -123,7 +128,7 @@ class Proposal:
     leaves it. `change` says what becomes of single lines of the ledger's cart, which stands
     otherwise; a proposal has a cart or a change (`haggle.trade.edits` tells one from the other).
     `stated_*` are totals the model itself stated (full format only): a number, the placeholder
-    text, or None.
+    text, or None. `act` is what the player does in the line, where the format says it.
     """
 
     last: str
@@ -137,6 +142,7 @@ class Proposal:
     stated_sale: float | str | None = None
     unit_prices: tuple[float | None, ...] = ()
     extras: dict[str, str] = field(default_factory=dict)
+    act: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,8 @@ class Codec(ABC):
     `template`: the file of the system message. `length`: how many times as long as a compact answer
     one may be. `states_totals`: the model itself writes items, totals and prices. `one_message`:
     the whole dialogue is told to it in one message, with the stock as it is now. `speaks_after`:
-    the line is an answer of its own, with the outcome in view.
+    the line is an answer of its own, with the outcome in view. `acts`: it says what the player
+    does.
     """
 
     template: str
@@ -154,6 +161,7 @@ class Codec(ABC):
     states_totals: bool = False
     one_message: bool = False
     speaks_after: bool = False
+    acts: bool = False
 
     @abstractmethod
     def tree(self, constraint: WireConstraint) -> Fields:
@@ -179,7 +187,7 @@ def codec(wire: WireName) -> Codec:
     """The format called `wire`."""
     from haggle.trade.papers import PAPERS
 
-    return {"compact": COMPACT, "stepwise": STEPWISE, "full": PAPERS}[wire]
+    return {"compact": COMPACT, "stepwise": STEPWISE, "acted": ACTED, "full": PAPERS}[wire]
 
 
 class Compact(Codec):
@@ -194,8 +202,9 @@ class Compact(Codec):
             for shape in constraint.states
         )
         last = Field("last", Label(constraint.last, open=True), "")
+        act = (_ACT,) if self.acts else ()
         say = () if self.speaks_after else (Field("say", Spoken(), ""),)
-        return Fields((last, Choice(answers), *say))
+        return Fields((last, *act, Choice(answers), *say))
 
     def decode(self, text: str, procedure: Procedure) -> Proposal:
         """The decision, with its line or without."""
@@ -206,7 +215,8 @@ class Compact(Codec):
         name = text_of(data, "state")
         if name not in procedure.states:
             raise DecodeError(f"unknown state {name!r}")
-        proposal = Proposal(**read(_form(StateShape.of(name, procedure.states[name])), data))
+        form = _form(StateShape.of(name, procedure.states[name]), acts="act" in data)
+        proposal = Proposal(**read(form, data))
         return replace(proposal, say=text_of(read_object(said), "say")) if said else proposal
 
     def encode(
@@ -218,11 +228,13 @@ class Compact(Codec):
     ) -> str:
         """The proposal: code can work out the rest again."""
         shape = StateShape.of(proposal.state, procedure.state(proposal.state))
-        return to_json(write(_form(shape, not self.speaks_after), vars(proposal)))
+        form = _form(shape, not self.speaks_after, proposal.act is not None)
+        return to_json(write(form, vars(proposal)))
 
 
 COMPACT = Compact("compact.jinja")
 STEPWISE = Compact("stepwise.jinja", speaks_after=True)
+ACTED = Compact("stepwise.jinja", speaks_after=True, acts=True)
 decode_compact, encode_compact = COMPACT.decode, COMPACT.encode
 
 
@@ -249,9 +261,9 @@ def _lines(names: tuple[str, ...], of: Value, rule: str) -> Items:
 
 
 @lru_cache(maxsize=512)
-def _form(shape: StateShape, spoken: bool = True) -> Fields:
+def _form(shape: StateShape, spoken: bool = True, acts: bool = False) -> Fields:
     """The answers in one state: what is read and written. Labels and goods are left open."""
-    form = COMPACT if spoken else STEPWISE
+    form = replace(COMPACT, speaks_after=not spoken, acts=acts)
     return form.tree(WireConstraint("compact", ("",), (shape,), ("",)))
 
 

@@ -19,7 +19,9 @@ def again(session: Session, shop) -> Session:
     return from_record(json.loads(json.dumps(to_record(session, shop))), shop)
 
 
-@pytest.mark.parametrize("method", ["astp-compact", "astp-stepwise", "astp", "baseline1"])
+@pytest.mark.parametrize(
+    "method", ["astp-compact", "astp-stepwise", "astp-acted", "astp", "baseline1"]
+)
 def test_a_session_goes_on_where_it_was_after_every_turn(visit, stall, method):
     customer, other = visit(method=method), visit(method=method)
     steps = [

@@ -153,7 +153,7 @@ def test_a_refusal_says_what_is_wrong(fields, complaint):
 
 @pytest.mark.parametrize(
     ("wire", "complaint"),
-    [("compact", "unknown field 'act'"), ("stepwise", "unknown field 'act'"),
+    [("compact", "unknown field 'user'"), ("stepwise", "unknown field 'user'"),
      ("full", "field 'context_type' is missing")],
 )  # fmt: skip
 def test_an_action_of_another_domain_is_no_proposal(wire, complaint):
