@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rapidfuzz.distance import OSA
 
@@ -23,9 +23,11 @@ from haggle.language.english.synonyms import words as known_words
 
 EXACT, PREFIX, TYPO = 1.0, 0.9, 0.8
 MAX_RUN = 6  # words a mention may have
+KEPT = 4096  # words that players typed, of which a catalogue remembers what they can name
 _STOP = re.compile(r"[.,;:!?]")
 _ENDINGS = {"e", "s", "es", "y", "ed", "d", "ing", "en", "ish", "ly"}
 _JOINING_SIGN = re.compile(r"[+&/]")
+T = TypeVar("T")
 _Score = tuple[float, bool]  # how well a word fits a name, and whether it can stand for the whole
 _NONE: _Score = (0.0, False)
 _NOTHING: dict[str, _Score] = {}  # what most words are, once for all
@@ -82,12 +84,11 @@ class Names:
 
     def is_idle(self, word: Word) -> bool:
         """Whether nothing hangs on a word: it begins no name, and is no cue."""
-        idle = self._idle.get(word.text)
-        if idle is None:
+        if word.text not in self._idle:
             cue = word.text in _CUES or begins_number(word.text) or self.may_be_nicknamed(word)
             idle = not (cue or self._begins_name(word.single) or self.scores(word))
-            self._idle[word.text] = idle
-        return idle
+            _keep(self._idle, word.text, idle)
+        return self._idle[word.text]
 
     def _begins_name(self, word: str) -> bool:
         place = bisect_left(self._sorted, word)
@@ -155,10 +156,9 @@ class Names:
 
     def scores(self, word: Word) -> dict[str, _Score]:
         """The ids that a word can belong to, and how well."""
-        found = self._scores.get(word.text)
-        if found is None:
-            found = self._scores[word.text] = self._look_up(word.text, word.single)
-        return found
+        if word.text not in self._scores:
+            _keep(self._scores, word.text, self._look_up(word.text, word.single))
+        return self._scores[word.text]
 
     def _first_scores(self, word: Word) -> dict[str, _Score]:
         """As `scores`, of a word by itself: one that people know is no other word mistyped or
@@ -239,6 +239,13 @@ class Names:
 
 
 @lru_cache(maxsize=65536)
+def _keep(known: dict[str, T], word: str, found: T) -> None:
+    """Remember what a word is; from a full memory all go."""
+    if len(known) >= KEPT:
+        known.clear()
+    known[word] = found
+
+
 def _words_of(name: str) -> tuple[str, ...]:
     words = (singular(match[0]) for match in TOKEN.finditer(name))
     return tuple(word for word in words if word not in CUES.hollow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,21 @@ def test_every_missing_extra_is_told_in_the_same_words_and_is_one_that_exists():
 def test_from_a_wheel_the_extra_is_installed_by_name(monkeypatch):
     monkeypatch.setattr("haggle.core.config.IN_WHEEL", True)
     assert install_hint("llamacpp") == 'pip install "haggle[llamacpp]"'
+
+
+class Told(Record):
+    """A record that works something out."""
+
+    words: tuple[str, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """How many words there are."""
+        return len(self.words)
+
+
+def test_a_copy_works_out_anew_what_follows_from_its_fields():
+    told = Told(words=("a", "b"))
+    assert told.count == 2
+    assert told.model_copy(update={"words": ("a",)}).count == 1
+    assert told.count == 2 and told.model_copy() == told

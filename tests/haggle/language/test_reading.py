@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from haggle.language.english import names
 from haggle.language.english.cues import Cues
+from haggle.language.english.line import Line
 from haggle.language.english.linker import English
 from haggle.language.reading import Linker, NoLinker, Reading, View
 from haggle.trade.prompting import linked_line
@@ -78,3 +80,12 @@ def test_without_a_linker_a_sale_closes_by_the_games_own_call_alone(visit) -> No
 def test_a_misspelt_list_of_words_is_an_error() -> None:
     with pytest.raises(ValueError, match="holow"):
         Cues.model_validate({"holow": "a an"})
+
+
+def test_a_shop_does_not_remember_every_word_that_was_ever_typed(monkeypatch):
+    monkeypatch.setattr(names, "KEPT", 20)
+    known = names.Names("coins", [("rope", "Hemp Rope", True)])
+    for number in range(100):
+        known.is_idle(Line.of(f"wrd{number}").words[0])
+    assert len(known._idle) <= 20 and len(known._scores) <= 20
+    assert known.scores(Line.of("rope").words[0])
