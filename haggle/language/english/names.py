@@ -87,7 +87,7 @@ class Names:
         if word.text not in self._idle:
             cue = word.text in _CUES or begins_number(word.text) or self.may_be_nicknamed(word)
             idle = not (cue or self._begins_name(word.single) or self.scores(word))
-            _keep(self._idle, word.text, idle)
+            _remember(self._idle, word.text, idle)
         return self._idle[word.text]
 
     def _begins_name(self, word: str) -> bool:
@@ -157,7 +157,7 @@ class Names:
     def scores(self, word: Word) -> dict[str, _Score]:
         """The ids that a word can belong to, and how well."""
         if word.text not in self._scores:
-            _keep(self._scores, word.text, self._look_up(word.text, word.single))
+            _remember(self._scores, word.text, self._look_up(word.text, word.single))
         return self._scores[word.text]
 
     def _first_scores(self, word: Word) -> dict[str, _Score]:
@@ -239,7 +239,7 @@ class Names:
 
 
 @lru_cache(maxsize=65536)
-def _keep(known: dict[str, T], word: str, found: T) -> None:
+def _remember(known: dict[str, T], word: str, found: T) -> None:
     """Remember what a word is; from a full memory all go."""
     if len(known) >= KEPT:
         known.clear()
