@@ -238,7 +238,6 @@ class Names:
         return after is None or not set(fits) & set(self.owners_of_pair(before, after))
 
 
-@lru_cache(maxsize=65536)
 def _remember(known: dict[str, T], word: str, found: T) -> None:
     """Remember what a word is; from a full memory all go."""
     if len(known) >= KEPT:
@@ -246,6 +245,7 @@ def _remember(known: dict[str, T], word: str, found: T) -> None:
     known[word] = found
 
 
+@lru_cache(maxsize=65536)
 def _words_of(name: str) -> tuple[str, ...]:
     words = (singular(match[0]) for match in TOKEN.finditer(name))
     return tuple(word for word in words if word not in CUES.hollow)
