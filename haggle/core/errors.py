@@ -24,7 +24,10 @@ class HaggleError(Exception):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint naming the known word closest to `word`, or all known words when none is close."""
+    """A hint naming the known word closest to `word`, or all known words when none is close; ""
+    where none is known."""
     names = sorted(known)
+    if not names:
+        return ""
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(names)

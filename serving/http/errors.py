@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from haggle.core.config import Record
-from haggle.core.errors import HaggleError
+from haggle.core.errors import HaggleError, nearest
 from haggle.core.storage import writable
 from serving.store.database import StoreBusy, StoreError
 from serving.store.repository import Conflict
@@ -127,9 +127,11 @@ def _told(request: Request, error: Exception) -> JSONResponse:
 
 
 def _told_by_the_framework(request: Request, error: Exception) -> JSONResponse:
-    """An unknown route or method, in the same form."""
+    """An unknown route or method, in the same form, with the methods that a route knows."""
     assert isinstance(error, HTTPException)
-    problem = HaggleError(str(error.detail), where=request.url.path, hint="see /docs")
+    allowed = (error.headers or {}).get("Allow")
+    hint = f"use {allowed}; see /docs" if allowed else "see /docs"
+    problem = HaggleError(str(error.detail), where=request.url.path, hint=hint)
     return JSONResponse(_body(problem), error.status_code, headers=error.headers)
 
 
@@ -138,8 +140,16 @@ def _told_unreadable(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-    problem = HaggleError(first["msg"], where=where, hint="see /docs")
+    unknown = first["type"] == "extra_forbidden"
+    known = [key for key in _keys_of_body(request) if key != where] if unknown else []
+    problem = HaggleError(first["msg"], where=where, hint=nearest(where, known) or "see /docs")
     return JSONResponse(_body(problem), HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+def _keys_of_body(request: Request) -> Iterable[str]:
+    """The keys that the body of a request may have."""
+    params = request.scope["route"].dependant.body_params
+    return getattr(params[0].field_info.annotation, "model_fields", ()) if params else ()
 
 
 def tell_errors(app: FastAPI) -> None:

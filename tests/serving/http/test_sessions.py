@@ -327,3 +327,25 @@ def test_no_sale_is_told_while_it_may_still_be_withheld(serve):
         assert [kind for kind, _ in answer] == ["state", "text", "done"]
         assert answer[0][1]["state"] == answer[2][1]["state"] == "FINAL_CHECK"
         assert answer[1][1]["text"] == answer[2][1]["say"] and "Done" not in answer[2][1]["say"]
+
+
+@pytest.mark.parametrize(
+    ("body", "where", "hint"),
+    [
+        ({"shops": "frontier_shop"}, "shops", "did you mean 'shop'?"),
+        ({"world": "frontier_shop"}, "world", "shop"),
+        ({"shop": 7}, "shop.str", "see /docs"),
+    ],
+)
+def test_a_wrong_key_is_answered_with_the_right_ones(serve, body, where, hint):
+    with serve((TALK,)) as client:
+        answer = client.post("/sessions", json=body)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert error["where"] == where and hint in error["hint"]
+
+
+def test_a_route_of_another_method_says_which(serve):
+    with serve((TALK,)) as client:
+        answer = client.get("/sessions")
+    assert answer.status_code == 405 and "POST" in answer.json()["error"]["hint"]
