@@ -30,6 +30,7 @@ from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
 from haggle.trade.session import Session
+from haggle.trade.swaps import swapped
 from haggle.trade.wanted import put_back, ruled_out, said_stems
 from haggle.trade.wire import Proposal
 
@@ -46,6 +47,8 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     whole = counted(session, line, carried_out(session, proposal))
     if only_asked_about(session, line, whole):
         return None  # it is answered
+    if swapped(session, line, whole):
+        return None  # it is told in full
     goods, lost = session.world.by_id, lost_goods(session, line, whole)
     whole = (*((goods[i].item_name, session.cart[i]) for i in lost), *whole)
     proposal = replace(proposal, cart=whole, change=None)

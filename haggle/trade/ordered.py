@@ -8,7 +8,7 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
 from haggle.trade.among import asked_about, only_asked, told_parts, without_ones
-from haggle.trade.counted import counted, is_one, numbered, passed_over
+from haggle.trade.counted import counted, numbered, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import (
     evident_goods,
@@ -44,6 +44,7 @@ from haggle.trade.ledger import Cart, resolve_cart, speak_cart, total
 from haggle.trade.lines import lines
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
+from haggle.trade.swaps import swapped
 from haggle.trade.telling import in_short
 from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
@@ -85,9 +86,9 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
-    swapped = _exchanged(heard, asked)
-    asked = swapped or asked
-    if not swapped and (questioned := only_asked_about(session, heard.line, asked)):
+    if whole := swapped(session, heard.line, asked):
+        return replace(ruling, action=replace(proposal, cart=whole, change=None))
+    if questioned := only_asked_about(session, heard.line, asked):
         asked = tuple(told for told in asked if told[0] not in questioned)
         if not asked and session.cart:  # a question replaces nothing
             asked = tuple(held(session).items())
@@ -154,32 +155,6 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
         (best.item_name if i == guessed[0] else name, number)
         for i, (name, number) in zip(ids, asked, strict=True)
     )
-
-
-def _exchanged(heard: Heard, asked: CartLines) -> CartLines:
-    """An order in which the one new good that the line names takes the place of another: "could I
-    swap that for two of the late ones?", "the lamp instead" right behind a price. Empty where it
-    does not say so, or not for what."""
-    session, line, cart = heard.session, heard.line, heard.session.cart
-    named = session.named(line) - cart.keys() - ruled_out(session.world, line)
-    swap = patterns.EXCHANGES.search(line)
-    instead = session.has_priced and patterns.IN_PLACE.search(line) and not asks_what_it_costs(line)
-    if (
-        len(named) != 1
-        or not (swap or instead)
-        or (swap and patterns.NOT_ASKED.search(line[: swap.start()]))
-    ):
-        return ()
-    old = (session.named(swap["old"], sure=False) & cart.keys() if swap else None) or cart.keys()
-    if len(old) != 1 or old & kept_by(session, line):  # "No, keep the boots"
-        return ()
-    (new,), (gone,) = (session.world.by_id[i] for i in named), (session.world.by_id[i] for i in old)
-    sure = [m for m in session.read(line).mentions if m.candidates]
-    counts = [m.quantity for m in sure if m.candidates[0].id == new.item_id]
-    told = next(filter(None, counts), whole_number((swap and swap["number"]) or ""))
-    number = told or (1 if is_one(session, line, new) else cart[gone.item_id])
-    rest = [told for told in asked if item_id(session.world, told[0]) not in {*named, *old}]
-    return (*rest, (new.item_name, number))
 
 
 def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str]) -> list[str]:

@@ -69,7 +69,7 @@ PARTS = _shape(r",\s+(?:{and}\s+)?|\s+{clause_joins}\s+")
 CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b")
 CLAUSE_OF_NUMBERS = _shape(r"[.;:!?]|,(?!\d)|\b{clause_words}\b")
 CLAUSE_OF_REFUSAL = _shape(
-    r"[.,;:!?()]|\b{but_keep}\b"
+    r"[.,;:!?()*]|\b{but_keep}\b"
     rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b)"
 )
 
@@ -181,9 +181,26 @@ IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {than
 TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
 # goods in view: "two of those", "I'll have one", "take it"
 POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
-EXCHANGES = _shape(
-    r"(?i)\b{exchanging} (?P<old>{exchanged}(?: \S+){0,4}?) {into}(?: (?P<number>\w+))?"
+_SWAP = r"(?i)\b(?:{exchanging}|{trading}|{replacing}) (?:{over} )?"
+_OLD = r"(?P<old>(?:{exchanged}|{units}|\d+)(?: [\w'’-]+){0,4}?)"
+_NEW = r"(?P<new>[^.,;:!?]+?)(?=\s+{clause_words}\b|[.,;:!?]|$)"
+EXCHANGES = (
+    _shape(rf"{_SWAP}{_OLD} {{into}} {_NEW}"),
+    _shape(rf"{_SWAP}{{into}} {_NEW}"),  # "can I change to the gilt card?"
+    _shape(  # "swap the rope 4 a chain"
+        rf"{_SWAP}(?P<old>(?:{{exchanged}}|{{units}}|\d+)(?: [\w'’-]+){{1,4}}?) 4 {_NEW}"
+    ),
+    _shape(  # "put the brass one in its place"
+        r"(?i)(?:^|[,;:]\s*|\.\.\.\s*|\b{clause_words} )(?:{please} )?{setting}"
+        r" (?P<new>[^.,;:!?]+?)"
+        r" (?:{instead}\b(?! {of_or_o})|{in_its_place}\b)"
+    ),
 )
+INSTEAD_OF = _shape(  # "feather instead of metal"
+    r"(?i)^(?:{clause_words} )?(?:{setting} )?(?P<new>(?:[\w'’-]+ ){1,4}){instead_of}"
+    r" (?P<old>(?:[\w'’-]+ ?){1,4})"
+)
+SAME_NUMBER = _shape(r"(?i)\b{same_number}\b")
 _NOBODY = _not_behind("askers", r"\b")
 # before a swap: "never would I", "my husband would"
 NOT_ASKED = _shape(rf"(?i)\b{{not_asked}}\b|{{not_ending}}\b|{_NOBODY} {{would}}\s*$")

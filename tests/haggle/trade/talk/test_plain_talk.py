@@ -13,6 +13,9 @@ from haggle.trade.world import World
 
 from .conftest import CHAT, SHELF, Talk, change, order, show
 
+TWO = ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1))
+ROPES = {"coil_of_rope": 2, "sea_boots": 1}
+
 
 @pytest.mark.parametrize(
     ("line", "decided", "cart"),
@@ -99,7 +102,23 @@ def test_a_swap_leaves_the_other_changes_of_an_order(talk: Talk) -> None:
     assert talk(first, (line, decided)).cart == {"sea_boots": 3, "bottle_of_lamp_oil": 2}
 
 
-TWO = ("two ropes and sea boots", order(Coil_of_Rope=2, Sea_Boots=1))
+@pytest.mark.parametrize(
+    ("line", "cart"),
+    [
+        ("replace both of those ropes with lamp oil", {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
+        ("swap one rope for a bottle of lamp oil",
+         {"coil_of_rope": 1, "bottle_of_lamp_oil": 1, "sea_boots": 1}),
+        ("swap the ropes 4 lamp oil", {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
+        ("swap the ropes for another pair of sea boots", {"sea_boots": 2}),
+        ("lamp oil instead of rope. Same number", {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
+        ("what does lamp oil cost instead of the rope?", ROPES),
+        ("never would I swap the rope for oil. One oil too", {**ROPES, "bottle_of_lamp_oil": 1}),
+        ("and a bottle of lamp oil with it", {**ROPES, "bottle_of_lamp_oil": 1}),
+    ],
+)  # fmt: skip
+def test_a_swap_is_what_the_words_tell(talk: Talk, line, cart) -> None:
+    turn = talk(TWO, (line, change(Bottle_of_Lamp_Oil=1)))
+    assert turn.cart == cart
 
 
 @pytest.mark.parametrize(
