@@ -103,6 +103,23 @@ def test_a_swap_leaves_the_other_changes_of_an_order(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("rope up to four", change(Coil_of_Rope=6), {"coil_of_rope": 4, "sea_boots": 1}),
+        ("make the ropes five", change(Coil_of_Rope=7), {"coil_of_rope": 5, "sea_boots": 1}),
+        ("it's four ropes", change(Coil_of_Rope="+4"), {"coil_of_rope": 4, "sea_boots": 1}),
+        ("no rope we got some at home", change(Sea_Boots=1), {"sea_boots": 1}),
+        ("*shakes head* no rope, lad", change(Sea_Boots=1), {"sea_boots": 1}),
+        ("four more ropes", change(Coil_of_Rope="+4"), {"coil_of_rope": 6, "sea_boots": 1}),
+        ("no hurry, we got time. four ropes more", change(Coil_of_Rope="+4"),
+         {"coil_of_rope": 6, "sea_boots": 1}),
+    ],
+)  # fmt: skip
+def test_what_an_order_is_changed_to(talk: Talk, line, decided, cart) -> None:
+    assert talk(TWO, (line, decided)).cart == cart
+
+
+@pytest.mark.parametrize(
     ("line", "cart"),
     [
         ("replace both of those ropes with lamp oil", {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
