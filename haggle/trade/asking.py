@@ -26,6 +26,7 @@ from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines, listed
 from haggle.trade.ordered import only_asked_about
+from haggle.trade.plain import as_worded, borne_out, one_meant
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
@@ -69,6 +70,23 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     told = speak_cart(session.world, meant.cart).replace("__", " ")
     ruling = _asked("order", proposal, session, lines().ask["order"].format(cart=told))
     return replace(ruling, pending=proposal, quoted=told)
+
+
+def told(session: Session, line: str, proposal: Proposal) -> Proposal | None:
+    """An order in the goods and numbers that a line's words give it, where they bear it out; None
+    where they leave something to ask."""
+    if session.procedure.state(proposal.state).payload != "cart":
+        return None
+    whole = counted(session, line, carried_out(session, proposal))
+    meant = resolve(session, replace(proposal, cart=whole, change=None), guarded=True)
+    if not whole or not meant.cart or meant.notes:
+        return None
+    worded = as_worded(session, line, meant.cart)
+    if worded == session.cart or not borne_out(session, line, worded):
+        return None
+    goods = session.world.by_id
+    order = tuple((goods[i].item_name, number) for i, number in worded.items())
+    return replace(proposal, cart=order, change=None)
 
 
 def settled(session: Session) -> Resolved | None:
@@ -179,6 +197,8 @@ def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:
 def _candidates(session: Session, line: str, wanted: Cart) -> str:
     """The names that one word of the line may mean, of which the decision took one."""
     for mention in session.read(line).mentions:
+        if one_meant(session, line, mention):
+            continue
         things = [thing for thing in mention.candidates if thing.for_sale]
         if 1 < len(things) <= MOST_CHOICES and any(thing.id in wanted for thing in things):
             return listed([thing.name for thing in things], "or")

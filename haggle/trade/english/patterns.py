@@ -181,6 +181,9 @@ IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {than
 TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
 # goods in view: "two of those", "I'll have one", "take it"
 POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
+A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")  # what stands before a name: "a tin"
+OF_SOME = _shape(r"(?i)\s+{of}\b")
+OF_THOSE_BEHIND = _shape(r"(?i)\s+(?:{of_those}|{of} {it})\b")  # "two of it"
 EXCHANGES = _shape(
     r"(?i)\b{exchanging} (?P<old>{exchanged}(?: \S+){0,4}?) {into}(?: (?P<number>\w+))?"
 )
