@@ -196,11 +196,11 @@ def by_name(session: Session, line: str) -> frozenset[str]:
 
 
 def turned_down(session: Session, line: str) -> frozenset[str]:
-    """Ids of the goods in view, and not in the cart, that a line will not have and names nowhere
+    """Ids of the only goods in view, not in the cart, that a line will not have and names nowhere
     else: "no, not that one!", "that is the coat again"."""
     rest, count = patterns.NOT_THAT.subn(" ", line)
     view = {item.item_id for item in session.world.known(session.in_view())} - session.cart.keys()
-    if not count or len(view) > MOST_REFUSED:
+    if not count or len(view) != 1:
         return frozenset()
     return frozenset(view - session.named(patterns.SOME_OTHER.sub(" ", rest)))
 

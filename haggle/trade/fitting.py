@@ -97,7 +97,7 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if alike and not fresh:
         several = compares(line) or tells_a_need(line)  # "what boots have you?"
         return alike[:MOST_ALIKE] if several else likeliest(alike, line)[:MOST]
-    alike = _several_named(session, line)
+    alike = _several_named(session, line, plural=True)
     if any(item in shown for item in alike):
         likely = likeliest(alike, line)
         return [item for item in alike if item in shown or item in likely][:MOST_ALIKE]
@@ -218,10 +218,12 @@ def _all_alike(session: Session, said: str) -> list[Item]:
     return [item for item in goods if kinds & name_stems(item.item_name)]
 
 
-def _several_named(session: Session, line: str) -> list[Item]:
-    """Goods of which a question names one by a word that all their names have, where it names
-    nothing else and none of them is in view: "what do your pots cost?" """
-    things = [m.candidates for part in questions(line) for m in session.read(part).mentions]
+def _several_named(session: Session, line: str, *, plural: bool = False) -> list[Item]:
+    """Goods that a question names by a word, or for `plural` by a plural, that all their names
+    have, where it names nothing else and none of them is in view: "what do your pots cost?" """
+    readings = [session.read(part) for part in questions(line)]
+    named = [(m.candidates, r.line[: m.end]) for r in readings for m in r.mentions]
+    things = [goods if not plural or patterns.PLURAL.search(word) else () for goods, word in named]
     ids = {thing.id for candidates in things for thing in candidates}
     view = {item.item_id for item in session.world.known(session.in_view())}
     if not asks(line) or min(map(len, things), default=0) < 2 or ids & (view | session.cart.keys()):

@@ -115,6 +115,7 @@ FOR_FREE = _shape(r"(?i)\b{for_free}\b")
 WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
 ALL_KINDS = _shape(r"(?i)\b(?:{which_kinds} {have_you}|{all_of_kind})\b")
 ELSE = _shape(rf"{_not_behind('not_else')}\b{{what_else}}\b")  # "what else have you got?"
+PLURAL = _shape(r"(?i){plural_ending}$")
 EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?"
@@ -206,7 +207,7 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
     _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
 )
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
-    r"(?i)\b{turned_down}(?=\W*(?:[.,;!]|$))|\b{told_again} [^.!?]{0,40}?\b{again}(?=\W*(?:[.,;!]|$))"
+    r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=\W*(?:[.,;!]|$))"
 )
 SOME_OTHER = _shape(r"(?i)\b{the_other} \w+")
 NOT_ORDERING = _shape(
