@@ -94,7 +94,7 @@ def only_asks(session: Session, part: str) -> bool:
     if "?" not in part:
         if asking := patterns.WAS_ASKING.search(part):  # "two, and I want to know why" orders
             return not orders(part[: asking.start()])
-        return priced and not (wants(part) or adds(part))
+        return priced and not (orders(part) or adds(part))
     supposed = priced and patterns.SUPPOSING.search(part) and not (summed or puts_back(part))
     if supposed or patterns.FOR_FREE.search(part):
         return True

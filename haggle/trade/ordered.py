@@ -273,7 +273,8 @@ def orders_nothing(session: Session, line: str) -> bool:
     if not patterns.NOT_ORDERING.search(line):
         return False
     parts = [p for p in patterns.ASKING_PART.split(line) if not patterns.NOT_ORDERING.search(p)]
-    return not any(orders(p) and not (only_asks(session, p) or does_not_want(p)) for p in parts)
+    parts = [p for p in parts if not (does_not_want(p) or asks_what_it_costs(p))]
+    return not any(orders(p) and not only_asks(session, p) for p in parts)
 
 
 def _unsaid(heard: Heard, whole: CartLines, kept: CartLines) -> Cart:
