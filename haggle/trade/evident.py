@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
+from haggle.trade.among import turned_down
 from haggle.trade.fitting import fits
 from haggle.trade.knowledge import (
     SENTENCE_END,
@@ -51,7 +52,7 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
     if goes_back(line):
         found |= held_before(session)
     back = restored(session, line).keys()
-    return (frozenset(found) - ruled_out(world, line)) | back
+    return (frozenset(found) - ruled_out(world, line) - turned_down(session, line)) | back
 
 
 def told_of(session: Session) -> frozenset[str]:
