@@ -6,14 +6,18 @@ from collections.abc import Sequence
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import (
+    adds,
     asks_about_goods,
     asks_for_a_deal,
     asks_for_the_sum,
     asks_what_it_costs,
     has_number,
+    orders,
+    puts_back,
     refers,
     stems,
     tells_a_need,
+    unled,
     wants,
 )
 from haggle.trade.language import patterns
@@ -23,13 +27,18 @@ from haggle.trade.world import Item
 
 LATELY = 4  # turns whose goods are remembered
 MOST = 4  # goods that may be chosen from without naming them
+MOST_REFUSED = 2  # goods in view that one remark turns down, or that are told of at once
 APART = 0.05  # how much nearer one good must be for a question to be about it alone
 
 
 def chooses(session: Session, line: str) -> bool:
     """Whether a line speaks of one or some of several goods in view, or seen lately."""
     said = clean_utterance(line).casefold()
-    return patterns.OF_THOSE.search(said) is not None and len(choices(session)) > 1
+    match = patterns.OF_THOSE.search(said)
+    bare = match is not None and match[1] and not match[2]  # "that one" is the only one in view
+    if match is None or (bare and len(session.in_view()) == 1):
+        return False
+    return len(choices(session)) > 1
 
 
 def choices(session: Session) -> list[Item]:
@@ -65,8 +74,10 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
     others: set[str] = set()
     for part in patterns.ASKING_PART.split(clean_utterance(line)):
         named = session.named(part, sure=False)
-        if _only_asks(session, part):
+        if only_asks(session, part):
             asked |= named
+        elif named and named <= asked and not (wants(part) or has_number(part)):
+            continue  # "I asked about the pots. The clay ones"
         elif named:
             others |= named
         elif asked and (has_number(part) or refers(part)):
@@ -76,15 +87,29 @@ def only_asked(session: Session, line: str) -> frozenset[str]:
     return frozenset(asked - others)
 
 
-def _only_asks(session: Session, part: str) -> bool:
+def only_asks(session: Session, part: str) -> bool:
     """Whether a part of a line asks about goods and orders none: "could I have two?" does."""
+    priced = asks_what_it_costs(part)
+    summed = asks_for_the_sum(part)
     if "?" not in part:
-        return patterns.WAS_ASKING.search(part) is not None
-    if patterns.FOR_FREE.search(part):
+        if asking := patterns.WAS_ASKING.search(part):  # "two, and I want to know why" orders
+            return not orders(part[: asking.start()])
+        return priced and not (orders(part) or adds(part))
+    supposed = priced and patterns.SUPPOSING.search(part) and not (summed or puts_back(part))
+    if supposed or patterns.FOR_FREE.search(part):
         return True
+    if patterns.BRIEFLY.search(part) and _just_told(session):  # "and the other one, please?"
+        return not has_number(without_ones(part))
+    part = unled(part)
     counts = any((mention.quantity or 0) > 1 for mention in session.read(part).mentions)
-    orders = wants(part) or (counts and not asks_what_it_costs(part))
-    return bool(patterns.ASKS.search(part)) and not orders and not asks_for_the_sum(part)
+    ordering = wants(part) or (counts and not priced)
+    return bool(patterns.ASKS.search(part)) and not ordering and not summed
+
+
+def _just_told(session: Session) -> bool:
+    """Whether goods were shown or told of in the last turn."""
+    known = session.procedure.states.get(session.last)
+    return known is not None and known.payload == "show"
 
 
 def without_ones(line: str) -> str:
@@ -97,7 +122,12 @@ def one_of_those(session: Session, line: str) -> list[Item]:
     several."""
     said = clean_utterance(line).casefold()
     such = patterns.THE_ONE.search(said)
-    if such is None or tells_a_need(line) or patterns.WHICH.search(said):
+    if (
+        such is None
+        or tells_a_need(line)
+        or patterns.WHICH.search(said)
+        or patterns.OTHER.search(said)
+    ):
         return []
     ids = session.named(such[0]) or session.named(line)
     named = [session.world.by_id[i] for i in ids]
@@ -118,12 +148,16 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
     word that stands for goods may be a part of the question: "that lamp? does oil come with it?"
     is about the lamp."""
     said = clean_utterance(line)
-    named = frozenset() if wants_something(session, line) else session.named(line)
+    told = without_use(line) if tells_a_need(line) else line
+    named = frozenset() if wants_something(session, line) else session.named(told)
     if "?" not in said:
         return named
     found: frozenset[str] = frozenset()
-    parts = questions(line)
-    for part in [part for part in parts if not patterns.ECHO.match(part)] or parts:
+    parts = [part for part in questions(line) if not patterns.ECHO.match(part)]
+    if not parts and (meant := _said_before(session, line)):
+        return meant
+    parts = parts or questions(line)
+    for part in parts:
         own = session.named(without_deeds(part))
         before: frozenset[str] = frozenset()
         if patterns.STANDS_FOR.search(part):
@@ -132,14 +166,24 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
         if own and before - own:
             own = _nearer(session, own | before, part) or before
         found |= own or before
-    return found or (named and session.named(without_deeds(said)))
+    if not found and any(by_name(session, part) for part in parts):
+        return frozenset()  # "and the boots? You only told me of the coat"
+    return found or (named and session.named(without_deeds(told)))
+
+
+def _said_before(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line says it spoke of: "a wig? I said gloves"."""
+    parts = patterns.SENTENCE_END.split(clean_utterance(line))
+    return session.named(" ".join(part for part in parts if patterns.SAID_SO.search(part)))
 
 
 def wants_something(session: Session, line: str) -> str:
     """The sentences of a line that tell a need for `something` and name no goods; "" where there
     are none. Goods that it speaks of beside them are not those it asks for."""
     parts = patterns.SENTENCE_END.split(clean_utterance(line))
-    asking = filter(patterns.SOMETHING.search, parts)
+    asking = (
+        p for p in parts if patterns.SOMETHING.search(p) and not patterns.NOT_ORDERING.search(p)
+    )
     needs = " ".join(filter(tells_a_need, asking))
     return needs if needs and not by_name(session, needs) else ""
 
@@ -149,6 +193,21 @@ def by_name(session: Session, line: str) -> frozenset[str]:
     mentions = session.read(without_deeds(line)).mentions
     found = (mention.candidates for mention in mentions if not mention.guessed)
     return frozenset(thing.id for things in found for thing in things)
+
+
+def turned_down(session: Session, line: str) -> frozenset[str]:
+    """Ids of the only goods in view, not in the cart, that a line will not have and names nowhere
+    else: "no, not that one!", "that is the coat again"."""
+    rest, count = patterns.NOT_THAT.subn(" ", line)
+    view = {item.item_id for item in session.world.known(session.in_view())} - session.cart.keys()
+    if not count or len(view) != 1:
+        return frozenset()
+    return frozenset(view - session.named(patterns.SOME_OTHER.sub(" ", rest)))
+
+
+def without_use(line: str) -> str:
+    """A line without what a need is for: "light for the boat" asks for no boat hook."""
+    return patterns.USE.sub("", line)
 
 
 def without_deeds(line: str) -> str:

@@ -21,11 +21,12 @@ from haggle.trade.bidding import offered, only_good
 from haggle.trade.counted import clause_of, counted
 from haggle.trade.edits import carried_out, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
-from haggle.trade.knowledge import puts_back
+from haggle.trade.knowledge import asks, puts_back
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines, listed
-from haggle.trade.ordered import only_asked_about
+from haggle.trade.ordered import only_asked_about, orders_nothing
+from haggle.trade.plain import as_worded, borne_out, one_meant
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
@@ -74,6 +75,23 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     return replace(ruling, pending=proposal, quoted=told)
 
 
+def told(session: Session, line: str, proposal: Proposal) -> Proposal | None:
+    """An order in the goods and numbers that a line's words give it, where they bear it out; None
+    where they leave something to ask."""
+    if session.procedure.state(proposal.state).payload != "cart":
+        return None
+    whole = counted(session, line, carried_out(session, proposal))
+    meant = resolve(session, replace(proposal, cart=whole, change=None), guarded=True)
+    if not whole or not meant.cart or meant.notes:
+        return None
+    worded = as_worded(session, line, meant.cart)
+    if worded == session.cart or not borne_out(session, line, worded):
+        return None
+    goods = session.world.by_id
+    order = tuple((goods[i].item_name, number) for i, number in worded.items())
+    return replace(proposal, cart=order, change=None)
+
+
 def settled(session: Session) -> Resolved | None:
     """What a yes to the last question would do; None where nothing was asked."""
     pending = session.pending
@@ -112,7 +130,7 @@ def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
     """The order of the last question as a line puts it right: "yes, but three ropes", "no, just the
     lantern". Empty where it is not that order which the line speaks of."""
     meant = settled(session)
-    if meant is None or "?" in line:
+    if meant is None or _asks_or_denies(session, line):
         return ()
     reading, cart = session.read(line), dict(meant.cart)
     out = ruled_out(session.world, line) | put_back(session.world, line)
@@ -143,7 +161,7 @@ def insists(session: Session, line: str, proposal: Proposal) -> bool:
     with the line before, names those goods or the model makes the same order of it, and it neither
     asks nor refuses."""
     meant = settled(session)
-    if meant is None or "?" in line or not session.exchanges:
+    if meant is None or _asks_or_denies(session, line) or not session.exchanges:
         return False
     if _takes_back(session, line, meant) or _refuses(session, line, meant):
         return False
@@ -151,6 +169,12 @@ def insists(session: Session, line: str, proposal: Proposal) -> bool:
     asked = {item_id(session.world, name) for name, _ in carried_out(session, proposal)}
     words = said_stems(clean_utterance(line)) & said_stems(session.exchanges[-1].player)
     return bool(wanted and words) and wanted <= asked | session.named(line)
+
+
+def _asks_or_denies(session: Session, line: str) -> bool:
+    """Whether a line asks, with or without a question mark, or says that it orders nothing."""
+    asked = asks(line) or patterns.UNMARKED.search(line) is not None
+    return asked or orders_nothing(session, line)
 
 
 def _affirms(session: Session, words: str, meant: Resolved) -> bool:
@@ -182,6 +206,8 @@ def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:
 def _candidates(session: Session, line: str, wanted: Cart) -> str:
     """The names that one word of the line may mean, of which the decision took one."""
     for mention in session.read(line).mentions:
+        if one_meant(session, line, mention):
+            continue
         things = [thing for thing in mention.candidates if thing.for_sale]
         if 1 < len(things) <= MOST_CHOICES and any(thing.id in wanted for thing in things):
             return listed([thing.name for thing in things], "or")

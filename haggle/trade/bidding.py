@@ -81,6 +81,15 @@ def _money(currency: str) -> str:
     return rf"{patterns.COINS_OF}(?:{names})(?!\w)"
 
 
+def said(session: Session, line: str, bid: Bid) -> Bid:
+    """A bid; open where the line has only the numbers that stand, of the price and the pieces, and
+    the bid is none of them: "twelve pair, 471. Bulk rate?" """
+    reading, pieces = session.read(line), session.cart.values()
+    told = {n.value for n in reading.numbers} | {m.quantity for m in reading.mentions} - {None}
+    stands = {session.sale_price, sum(pieces), *pieces}
+    return None if told and told <= stands and bid not in told and isinstance(bid, int) else bid
+
+
 def of_money(session: Session, line: str) -> set[int | None]:
     """The numbers of a line that count money: "twelve shillings is a lot"."""
     reading, money = session.read(line), _money(session.world.currency)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
+from haggle.trade.among import turned_down
 from haggle.trade.fitting import fits
 from haggle.trade.knowledge import (
     SENTENCE_END,
@@ -51,7 +52,7 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
     if goes_back(line):
         found |= held_before(session)
     back = restored(session, line).keys()
-    return (frozenset(found) - ruled_out(world, line)) | back
+    return (frozenset(found) - ruled_out(world, line) - turned_down(session, line)) | back
 
 
 def told_of(session: Session) -> frozenset[str]:
@@ -123,14 +124,14 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
     adding = adds(line) or patterns.YES_AND.match(line.casefold()) is not None
     adding = adding and not (consent and consent.replaces())
     staying = kept_by(session, line)
-    wanted = frozenset() if removes(line) else _in_clauses(session, line, wants) - taken
+    wanted = frozenset() if removes(line) else in_clauses(session, line, wants) - taken
     meant = taken if adding else named - wanted
     return [i for i in gone if i in staying or i not in meant]
 
 
 def kept_by(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line says to keep."""
-    return _in_clauses(session, line, stays) - ruled_out(session.world, line)
+    return in_clauses(session, line, stays) - ruled_out(session.world, line)
 
 
 def only_these(session: Session, line: str) -> bool:
@@ -154,7 +155,7 @@ def left_out(session: Session, line: str) -> frozenset[str]:
 def sent_back(session: Session, line: str) -> frozenset[str]:
     """Ids of goods in the cart that a clause takes out of it: "take the small ones out"."""
     told = " ".join(part for part in SENTENCE_END.split(line) if "?" not in part)
-    return _in_clauses(session, told, _sends_back, sure=True) & session.cart.keys()
+    return in_clauses(session, told, _sends_back, sure=True) & session.cart.keys()
 
 
 def _sends_back(clause: str) -> bool:
@@ -164,7 +165,7 @@ def _sends_back(clause: str) -> bool:
     return told or patterns.NONE_OF.search(clause) is not None
 
 
-def _in_clauses(
+def in_clauses(
     session: Session, line: str, says: Callable[[str], bool], *, sure: bool = False
 ) -> frozenset[str]:
     """Ids of the goods that a line may name, or for `sure` names, in clauses which say something of

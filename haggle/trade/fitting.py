@@ -8,12 +8,14 @@ Where the linker has sentence embeddings, nearness in meaning decides, and words
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.among import (
     LATELY,
+    MOST_REFUSED,
     about_alone,
     by_name,
     choices,
@@ -22,10 +24,12 @@ from haggle.trade.among import (
     nearest_of,
     one_of_those,
     spoken_of,
+    turned_down,
     wants_something,
     without_deeds,
 )
 from haggle.trade.knowledge import (
+    asks,
     asks_about_goods,
     asks_the_difference,
     asks_what_it_costs,
@@ -57,7 +61,6 @@ MOST_ALIKE = 5  # goods of one kind
 PLAIN = 0.38  # nearness from which a complaint tells a need without asking for anything
 NEAR = 0.2  # nearness in meaning under which nothing is said to fit
 APART = 0.08  # how much less near than the best other goods may be
-MOST_REFUSED = 2  # goods in view that one remark turns down, or that are told of at once
 NEIGHBOURS = 3  # sentences before a need, and behind it, that may tell more of it
 WORDS = 0.05  # what a score by words is worth in nearness, as far as MOST_WORDS
 MOST_WORDS = 2.0
@@ -69,7 +72,7 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if not resolved.shown:
         return resolved
     shown = session.world.known(resolved.shown)
-    items = _asked_for(session, line, shown) if "?" in line else []
+    items = _asked_for(session, line, shown) if asks(line) else []
     items = items or _described(session, line, shown)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
@@ -94,12 +97,24 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if alike and not fresh:
         several = compares(line) or tells_a_need(line)  # "what boots have you?"
         return alike[:MOST_ALIKE] if several else likeliest(alike, line)[:MOST]
+    alike = _several_named(session, line, plural=True)
+    if any(item in shown for item in alike):
+        likely = likeliest(alike, line)
+        return [item for item in alike if item in shown or item in likely][:MOST_ALIKE]
     if not compares(line) and (one := one_of_those(session, line)):
-        return one
+        return [*one, *_asked_beside(session, line, one)][:MOST]
     ids = spoken_of(session, line) - ruled_out(world, line)
     if any(item.item_id in ids for item in shown):
         return shown
     return [item for i in sorted(ids) if (item := world.by_id[i]).for_sale][:MOST]
+
+
+def _asked_beside(session: Session, line: str, one: Sequence[Item]) -> list[Item]:
+    """Other goods that further questions of a line name: "what is the red one? And the boots?" """
+    parts = [part for part in questions(line) if not patterns.THE_ONE.search(part)]
+    ids = frozenset().union(*map(session.named, parts)) if "?" in line else frozenset()
+    goods = map(session.world.by_id.__getitem__, sorted(ids - ruled_out(session.world, line)))
+    return [item for item in goods if item.for_sale and item not in one]
 
 
 def _others_wanted(session: Session, line: str) -> list[Item]:
@@ -123,6 +138,8 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
         return shown
     if asks_what_it_costs(line) and (priced := _described_alone(session, line, shown)):
         return priced
+    if compares(line) and len(both := choices(session)) == MOST_REFUSED:
+        return both
     if chooses(session, line):
         among = choices(session)
         several = len(among) > MOST_REFUSED or not nearest_of(among, line, near)
@@ -178,21 +195,54 @@ def of_kind(session: Session, line: str) -> list[Item]:
         return found
     if asks_the_difference(line) and (found := _compared(session, line)):
         return found
+    if patterns.ALL_KINDS.search(said) and (found := _all_alike(session, said)):
+        return found
     if patterns.ELSE.search(said) and "?" in said:
         seen = {*session.in_view(), *session.shown, *session.named(line, sure=False)}
         seen |= session.cart.keys()
-        return [i for i in world.inventory if not seen & {i.item_id, i.item_name}]
-    if patterns.OTHER.search(said):
-        held = (world.by_id[i].item_name for i in session.cart)
-        view = world.known((*session.in_view(), *session.shown, *held))
-        kinds = frozenset().union(*(name_stems(item.item_name) for item in view))
-        named = said_stems(said) & kinds
-        return [
-            i
-            for i in world.inventory
-            if i not in view and (named or kinds) & name_stems(i.item_name)
-        ]
-    return []
+        fresh = [i for i in world.inventory if not seen & {i.item_id, i.item_name}]
+        return _several_named(session, line) or fresh
+    other = patterns.OTHER.search(said) and not compares(line)
+    return _others_alike(session, line) if other else []
+
+
+def _all_alike(session: Session, said: str) -> list[Item]:
+    """All goods of a kind that a line names, or else of the one in view: those whose names share a
+    word with others."""
+    goods = session.world.inventory
+    shared = Counter(word for item in goods for word in name_stems(item.item_name))
+    view = session.world.known(session.in_view())
+    own = frozenset().union(*(name_stems(item.item_name) for item in view))
+    kinds = frozenset(word for word, count in shared.items() if count > 1)
+    kinds = (said_stems(said) & kinds) or (own & kinds)
+    return [item for item in goods if kinds & name_stems(item.item_name)]
+
+
+def _several_named(session: Session, line: str, *, plural: bool = False) -> list[Item]:
+    """Goods that a question names by a word, or for `plural` by a plural, that all their names
+    have, where it names nothing else and none of them is in view: "what do your pots cost?" """
+    readings = [session.read(part) for part in questions(line)]
+    named = [(m.candidates, r.line[: m.end]) for r in readings for m in r.mentions]
+    things = [goods if not plural or patterns.PLURAL.search(word) else () for goods, word in named]
+    ids = {thing.id for candidates in things for thing in candidates}
+    view = {item.item_id for item in session.world.known(session.in_view())}
+    if not asks(line) or min(map(len, things), default=0) < 2 or ids & (view | session.cart.keys()):
+        return []
+    return [item for item in session.world.inventory if item.item_id in ids]
+
+
+def _others_alike(session: Session, line: str) -> list[Item]:
+    """The goods that are like those in view, and are none of these; of two in view the one that the
+    line does not name."""
+    world, said = session.world, said_stems(clean_utterance(line))
+    held = (world.by_id[i].item_name for i in session.cart)
+    view = world.known(dict.fromkeys((*session.in_view(), *session.shown, *held)))
+    named = session.named(line)
+    if len(view) > 1 and len(rest := [i for i in view if i.item_id not in named]) == 1:
+        return rest
+    kinds = frozenset().union(*(name_stems(item.item_name) for item in view))
+    others = [i for i in world.inventory if i not in view and kinds & name_stems(i.item_name)]
+    return [i for i in others if said & kinds & name_stems(i.item_name)] or others
 
 
 def _compared(session: Session, line: str) -> list[Item]:
@@ -258,6 +308,7 @@ def suited(
     linker can tell, else by words. None where the line says nothing that goods could fit, and none
     of those in `but`."""
     world = session.world
+    but = (*but, *(world.by_id[i] for i in turned_down(session, line)))
     items = [item for item in among or world.inventory if item not in but]
     parts = patterns.NEXT_NEED.split(line)
     at = [n for n, part in enumerate(parts) if tells_a_need(part)]

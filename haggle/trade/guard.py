@@ -17,16 +17,19 @@ from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
 from haggle.trade import ordered
 from haggle.trade.bidding import bargained
+from haggle.trade.bidding import said as said_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import item_id
 from haggle.trade.fitting import complained_of, fitting_needs, suited
 from haggle.trade.knowledge import (
+    SENTENCE_END,
     asks_about_goods,
     asks_for_goods,
     asks_for_less,
     asks_what_it_costs,
     declines,
+    greets,
     haggles,
     orders,
 )
@@ -128,6 +131,8 @@ def _ending(heard: Heard, ruling: Ruling) -> Ruling:
     parting = known is not None and known.clears and known.needs_cart
     if not procedure.state(proposal.state).resets or parting or consent.leaves():
         return ruling
+    if session.exchanges and not session.cart and greets(SENTENCE_END.split(line.strip())[-1]):
+        return ruling  # "Good evening.", at the end of a talk
     safe = lines().safe[procedure.fallback]
     return ruling.because("no_farewell", bare(proposal, procedure.fallback), safe)
 
@@ -155,6 +160,9 @@ def _bid(heard: Heard, ruling: Ruling) -> Ruling:
     review = next((s for s in heard.states if session.procedure.is_review(s)), None)
     if review and wanted == session.sale_price is not None and "?" not in line:  # "eleven, then"
         return ruling.because("agreed_price", bare(proposal, review), lines().safe[review])
+    meant = proposal.bid if heard.written else said_bid(session, line, proposal.bid)
+    if meant != proposal.bid:
+        return replace(ruling, action=replace(proposal, bid=meant))
     if proposal.bid is None or not consent.bids_below_nothing():
         return ruling
     return ruling.because("below_nothing", replace(proposal, bid=0))

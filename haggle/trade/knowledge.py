@@ -112,6 +112,12 @@ def refers_back(line: str) -> bool:
     return bool(says(line, knowledge().goods))
 
 
+def asks(line: str) -> bool:
+    """Whether a line asks anything, with or without a question mark: "I asked about the pots"."""
+    ways = (patterns.WAS_ASKING, patterns.ALL_KINDS)
+    return "?" in line or any(way.search(line) for way in ways)
+
+
 def asks_for_goods(line: str, *, named: bool) -> bool:
     """Whether a line asks what there is or tells a need; with `named` goods any question does."""
     return (named and "?" in line) or tells_a_need(line)

@@ -101,7 +101,11 @@ class Trade:
             put_back(session.world, line) | taken_out(session, line).keys()
         ) & session.cart.keys()
         settled = back or asking.corrected(session, line)
-        return None if settled else asking.question(session, line, proposal)
+        if settled:
+            return None
+        if told := asking.told(session, line, proposal):
+            return self.rule(session, line, told, "state")
+        return asking.question(session, line, proposal)
 
     def apply(
         self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
-from haggle.trade.among import asked_about, only_asked, told_parts, without_ones
+from haggle.trade.among import (
+    asked_about,
+    only_asked,
+    only_asks,
+    told_parts,
+    turned_down,
+    without_ones,
+)
 from haggle.trade.counted import counted, numbered, passed_over
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import (
@@ -29,7 +36,9 @@ from haggle.trade.knowledge import (
     asks_for_the_sum,
     asks_what_it_costs,
     declines,
+    does_not_want,
     goes_back,
+    has_number,
     knowledge,
     orders,
     puts_back,
@@ -45,7 +54,7 @@ from haggle.trade.lines import lines
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
-from haggle.trade.telling import in_short
+from haggle.trade.telling import in_short, questions
 from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
 
@@ -89,7 +98,9 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     if whole := swapped(session, heard.line, asked):
         return replace(ruling, action=replace(proposal, cart=whole, change=None))
     if questioned := only_asked_about(session, heard.line, asked):
-        asked = tuple(told for told in asked if told[0] not in questioned)
+        own = held(session)
+        asked = tuple(t for t in asked if t[0] not in questioned or t[0] in own)
+        asked = tuple((n, own[n] if n in questioned else number) for n, number in asked)
         if not asked and session.cart:  # a question replaces nothing
             asked = tuple(held(session).items())
             named = session.named(heard.line, sure=False)
@@ -97,7 +108,8 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
             changed = replace(proposal, cart=asked, change=None)
             ruling = ruling.because("not_called_off", changed, lines().safe[proposal.state])
         if questioned and dict(asked) == held(session):
-            needed = suited(session, heard.line) if tells_a_need(heard.line) else []
+            needing = tells_a_need(heard.line) and not asks_what_it_costs(heard.line)
+            needed = suited(session, heard.line) if needing else []
             names = [item.item_name for item in needed] or questioned
             return heard.shown(ruling, "asked_about", names)
     if asked != before:
@@ -143,7 +155,7 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
         return tuple((meant.get(name, name), number) for name, number in asked)
-    if len(guessed) != 1:
+    if len(guessed) != 1 or (tells_a_need(line) and turned_down(session, line)):
         return asked
     items = session.world.inventory
     near = session.linker.nearness(line, [in_short(item) for item in items])
@@ -207,12 +219,37 @@ def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) ->
 def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]:
     """Names of goods that are new in an order, where the line only asks about them."""
     told = session.exchanges[-1].outcome if session.exchanges else ""
-    ordering = orders(without_ones(without_echoes(line, told)))
-    ids = only_asked(session, line) | (frozenset() if ordering else asked_about(session, line))
-    if "?" in line and not ordering and asks_what_it_costs(line):  # "how much is that, then?"
-        return [name for name, _ in asked if item_id(session.world, name) not in session.cart]
+    parts = patterns.ASKING_PART.split(without_ones(without_echoes(line, told)))
+    asking = [part for part in parts if only_asks(session, part)]
+    others = [part for part in parts if part not in asking]
+    ordering = any(map(orders, others))
+    only, priced = (
+        only_asked(session, line),
+        bool(asking or "?" in line) and asks_what_it_costs(line),
+    )
+    ids = only | (frozenset() if ordering else asked_about(session, line))
+    new = {i for name, _ in asked if (i := item_id(session.world, name))} - session.cart.keys()
+    if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):
+        ids |= new  # "how much is that, then?", "and the other one?"
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
+    if priced:  # "what is one of the ropes?" beside an order of ten
+        ids |= only & session.cart.keys()
     return [name for name, _ in asked if item_id(session.world, name) in ids]
+
+
+def _other(part: str) -> bool:
+    """Whether a part of a line asks in brief for the other of some goods."""
+    return bool(patterns.BRIEFLY.search(part) and patterns.OTHER.search(part.casefold()))
+
+
+def orders_nothing(session: Session, line: str) -> bool:
+    """Whether a line denies an order, and the parts that ask nothing make none: "I am not ordering
+    any", "nobody said buy anything yet"."""
+    if not patterns.NOT_ORDERING.search(line):
+        return False
+    parts = [p for p in patterns.ASKING_PART.split(line) if not patterns.NOT_ORDERING.search(p)]
+    parts = [p for p in parts if not (does_not_want(p) or asks_what_it_costs(p))]
+    return not any(orders(p) and not only_asks(session, p) for p in parts)
 
 
 def _unsaid(heard: Heard, whole: CartLines, kept: CartLines) -> Cart:
@@ -223,7 +260,7 @@ def _unsaid(heard: Heard, whole: CartLines, kept: CartLines) -> Cart:
     wants = orders(line) or adds(line) or session.named(line, sure=False)
     if "?" in line or tells_a_need(line) or not wants:
         return {}
-    known = ruled_out(session.world, line) | session.cart.keys()
+    known = ruled_out(session.world, line) | session.cart.keys() | turned_down(session, line)
     new = [told for told in whole if told not in kept and not told[0].startswith(UNLISTED)]
     new = [told for told in new if item_id(session.world, told[0]) not in known]
     return resolve_cart(session.world, new)[0] if len(new) <= MOST_ASKED else {}
@@ -252,6 +289,7 @@ def _nothing_wanted(heard: Heard, ruling: Ruling) -> Ruling:
     question."""
     session, line = heard.session, heard.line
     found = suited(session, line) if tells_a_need(line) else fits(session.world, line)
+    found = [item for item in found if item.item_id not in turned_down(session, line)]
     if found:
         return heard.shown(ruling, "not_named", [item.item_name for item in found])
     fallback = bare(ruling.proposal, session.procedure.fallback)
@@ -273,6 +311,8 @@ def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
     ordering = [
         p for p in told_parts(line) if patterns.TAKING.search(p) and not (removes(p) or declines(p))
     ]
+    if any(map(tells_a_need, questions(line))):  # "I need light. What have you?"
+        ordering = [p for p in ordering if has_number(p) or not patterns.I_NEED.search(p)]
     new = tuple(told for part in ordering for told in passed_over(session, part, cart))
     new = new or tuple(told for part in ordering for told in _pointed_at(heard, part))
     if not new:

@@ -41,13 +41,15 @@ def swapped(session: Session, line: str, asked: CartLines) -> CartLines:
     """The whole order after a swap; its other goods as `asked`, or as in the cart. Empty where the
     line swaps nothing, or leaves open what for what."""
     for part in SENTENCE_END.split(line):
-        if (swap := _said(session, part)) and (cart := _carried_out(session, line, swap, asked)):
+        if (swap := _said(session, line, part)) and (
+            cart := _carried_out(session, line, swap, asked)
+        ):
             return cart
     return ()
 
 
-def _said(session: Session, part: str) -> Swap | None:
-    """The swap that a sentence tells."""
+def _said(session: Session, line: str, part: str) -> Swap | None:
+    """The swap that a sentence of a line tells."""
     if asks_what_it_costs(part):
         return None
     for pattern in (*patterns.EXCHANGES, patterns.INSTEAD_OF):
@@ -57,7 +59,8 @@ def _said(session: Session, part: str) -> Swap | None:
             if not (replaces and "?" in part):
                 return Swap(found["new"], found.get("old") or "", part[match.end() :], replaces)
     instead = patterns.IN_PLACE.search(part)
-    return Swap(instead[0]) if instead and session.has_priced else None
+    shared = not CUES.shared.isdisjoint(line.casefold().split())  # "a third of them"
+    return Swap(instead[0]) if instead and session.has_priced and not shared else None
 
 
 def _carried_out(session: Session, line: str, swap: Swap, asked: CartLines) -> CartLines:
@@ -170,5 +173,4 @@ def _count(session: Session, words: str, good: str) -> int:
     """The number that words tell of a good; 0 where they tell none."""
     mentions = session.read(words).mentions if words else ()
     told = [m.quantity for m in mentions if good in {t.id for t in m.candidates} and m.quantity]
-    first = words.split()[:1]
-    return told[0] if told else whole_number(first[0].casefold()) if first else 0
+    return next(filter(None, [*told, *map(whole_number, words.casefold().split())]), 0)

@@ -29,6 +29,7 @@ MEASURED = {
     "demo",
     "pca_d_dialogues",
     "pca_d_plans",
+    "rounds",
     "shipped",
     "shipped_dpo",
     "shipped_grpo",

@@ -62,7 +62,9 @@ LEADING = _shape(  # what stands before a question: "but tell me, before we shak
     r"(?i)^(?:(?:{opening}\b[\s,]*)*"
     r"(?:{tell_me}|{before} [^,:;?]*|{one_thing}[^,:;?]*|{by_the_way})\s*[,:;]\s*)+"
 )
-ASKING_PART = _shape(rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_but}}\s+(?={{asking}}\b)")
+ASKING_PART = _shape(
+    rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_but}}\s+(?=(?:{{asking}}|{{tell_of}})\b)"
+)
 ASKS = _shape(r"(?i)(?:^|[,;:]\s*|\b{before_asking}\s+){asking}\b")
 NEXT_NEED = _shape(r"(?i)(?<=[.!?;])\s+|,\s+{and}\s+(?={a}\b)|,?\s+{and}\s+(?={next_need}\b)")
 PARTS = _shape(r",\s+(?:{and}\s+)?|\s+{clause_joins}\s+")
@@ -84,6 +86,7 @@ ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
 
 # What a question is about.
 STANDS_FOR = _shape(r"(?i)\b{stands_for}\b")
+SAID_SO = _shape(r"(?i)\b(?:{asked_for}|{meant})\b")
 ECHO = _shape(  # "Rings? You misheard me." asks nothing
     r"(?i)(?!(?:{and_or} )?{asking}\b)(?:[\w'’-]+ ){0,3}[\w'’-]+(?:, {did_you_say})?\?"
 )
@@ -91,6 +94,7 @@ SOMETHING = _shape(rf"(?i){_not_behind('not_needed')}\b{{something}}\b(?! {{some
 DEEDS = _shape(  # "how does it ring?" speaks of no ring, "what can help?" of no can
     r"(?i)\b(?:{auxiliary} {it_they} \w+|{it_they} (?:\w+s\b|{can}\b)|{who_can} {can}\b)"
 )
+USE = _shape(rf"(?i){_not_behind('search_for')} {{for}} (?:{{of_place}} )?\w+")
 TURNING_DOWN = _shape(r"(?i)\b(?:{turning_down}|\w+{not_ending})\b")
 
 # Goods in view, and of a kind.
@@ -99,15 +103,24 @@ THE_ONE = _shape(rf"(?i){_THE_ONE}")
 THAT_ONE = _shape(r"(?i)\b{that_one} (?:\w+ ){0,2}{one}\b")
 OF_THOSE = _shape(rf"\b{{which_of}}\b|{_THE_ONE}")
 WHICH = _shape(r"(?<!\S){which}(?!\S)")
-WAS_ASKING = _shape(r"(?i)\b{was_asking}\b")
+WAS_ASKING = _shape(
+    rf"(?i){_not_behind('denied_before')}\b{{was_asking}}\b|(?:^|[,;:]\s*|\b{{only}}\s+){{tell_of}}\b"
+)
+SUPPOSING = _shape(r"(?i)\b{supposing}\b")
+# "and the other one?", "the boots, please?" right behind goods that were told of
+BRIEFLY = _shape(
+    r"(?i)(?:^|[,;:!]\s+|\b{before_asking}\s+){the} (?:[\w'’-]+ ){0,3}[\w'’-]+(?:, \w+)?\s*\?"
+)
 FOR_FREE = _shape(r"(?i)\b{for_free}\b")
 WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
-ELSE = _shape(r"\b{what_else}\b")  # "what else have you got?"
+ALL_KINDS = _shape(r"(?i)\b(?:{which_kinds} {have_you}|{all_of_kind})\b")
+ELSE = _shape(rf"{_not_behind('not_else')}\b{{what_else}}\b")  # "what else have you got?"
+PLURAL = _shape(r"(?i){plural_ending}$")
 EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?"
 EXTREME = _shape(r"(?i)\b(?:({cheapest})|{dearest})(?: {thing})?(?: {of_all}\b|\?)")
-OTHER = _shape(r"\b{the_other}\b(?!.*\b{other_talk}\b)[^.!]*\?")
+OTHER = _shape(r"(?<!each )\b{the_other}\b(?!.*\b{other_talk}\b)[^.!]*\?")
 
 # Goods by a name that nothing here may have.
 _HAS = r"{has}|^{got}"
@@ -178,9 +191,13 @@ INSTEAD = _shape(r"(?i)\b{instead}\b(?! {of_or_o})")
 # "the lamp instead", and no more
 IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {thanks_then})?[\s.!]*$")
 # "the rope as well" without a verb takes it; "he has the rope too" does not
+I_NEED = _shape(r"(?i)\b{i_need}\b")
 TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
 # goods in view: "two of those", "I'll have one", "take it"
 POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
+A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")  # what stands before a name: "a tin"
+OF_SOME = _shape(r"(?i)\s+{of}\b")
+OF_THOSE_BEHIND = _shape(r"(?i)\s+(?:{of_those}|{of} {it})\b")  # "two of it"
 _SWAP = r"(?i)\b(?:{exchanging}|{trading}|{replacing}) (?:{over} )?"
 _OLD = r"(?P<old>(?:{exchanged}|{units}|\d+)(?: [\w'’-]+){0,4}?)"
 _NEW = r"(?P<new>[^.,;:!?]+?)(?=\s+{clause_words}\b|[.,;:!?]|$)"
@@ -208,6 +225,14 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
     _shape(r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?={refusing}\b)"),
     _shape(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) {no}(?=[.,;!]|$)"),
     _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
+)
+NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
+    r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=\W*(?:[.,;!]|$))"
+)
+SOME_OTHER = _shape(r"(?i)\b{the_other} \w+")
+NOT_ORDERING = _shape(
+    r"(?i)\b(?:{nobody}|\w+{not_ending}) (?:\w+ )?{order} {anything_yet}(?=\W*(?:[.,;!]|$))"
+    r"|\b{order} {nothing}\b"
 )
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from haggle.trade.bidding import offered
+from haggle.trade.bidding import offered, said
 from haggle.trade.session import Session
 
 
@@ -63,3 +63,21 @@ def test_a_number_that_may_count_the_goods_is_no_bid(visit: Any) -> None:
     customer = visit(method="astp-stepwise")
     customer.turn("OFFER_SELL", "", "sharp axes, I could do 3", cart=[["Sharp Axe", 3]])
     assert customer.session.sale_price == 390
+
+
+@pytest.mark.parametrize(
+    ("line", "bid", "right"),
+    [
+        ("Two axes, 260. Steep. Bulk rate?", 120, None),
+        ("260? Can you do better?", 120, None),
+        ("260 is steep. Do 240?", 240, 240),
+        ("Two axes. A hundred, then?", 100, 100),
+        ("Two axes, 260? Ten percent off.", "10%", "10%"),
+    ],
+)
+def test_a_bid_that_no_number_stands_for_is_open(
+    stall: Any, line: str, bid: Any, right: Any
+) -> None:
+    session = Session(stall)
+    session.cart, session.sale_price = {"axe": 2}, 260
+    assert said(session, line, bid) == right

@@ -294,3 +294,16 @@ def test_a_question_leaves_the_review_on_the_table_for_the_call(reviewed):
     number = customer.session.review.id
     customer.turn("CASUAL", "Sharp as ever.", player="are they sharp?")
     assert customer.session.confirm(number).state == "COMMIT_SALE"
+
+
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [
+        ("That is as it should be. Good evening.", "END"),
+        ("Good evening. The axe is a fine thing.", "CASUAL"),
+    ],
+)
+def test_a_good_evening_ends_a_talk_where_it_comes_last(visit, line, state):
+    customer = visit()
+    customer.turn("CASUAL", "Welcome.", "hello")
+    assert customer.turn("END", "Farewell.", line).state == state
