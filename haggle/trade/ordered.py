@@ -60,7 +60,7 @@ from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
-BEGINNING = 3  # letters by which a word that is mistyped or in the plural is known again
+BEGINNING = 2  # letters by which a word that is mistyped or in the plural is known again
 MOST_ASKED = 3  # goods without evidence that are asked about
 
 
