@@ -3,6 +3,7 @@ cart, and does not leave it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from haggle.core.domain import Withheld
@@ -59,6 +60,7 @@ from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
+BEGINNING = 2  # letters by which a word that is mistyped or in the plural is known again
 MOST_ASKED = 3  # goods without evidence that are asked about
 
 
@@ -91,12 +93,13 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         return _called_off_by_name(heard, ruling) if consent.calls_off() else kept
     if state.payload != "cart":
         return ruling
-    before = tuple(told for told in carried_out(session, proposal) if not _is_nothing(told[0]))
+    whole = carried_out(session, proposal)
+    before = tuple(told for told in whole if not _is_nothing(told[0], heard.line))
     out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
-    if whole := swapped(session, heard.line, asked):
-        return replace(ruling, action=replace(proposal, cart=whole, change=None))
+    if other := swapped(session, heard.line, asked):
+        return replace(ruling, action=replace(proposal, cart=other, change=None))
     if questioned := only_asked_about(session, heard.line, asked):
         own = held(session)
         asked = tuple(t for t in asked if t[0] not in questioned or t[0] in own)
@@ -112,7 +115,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
             needed = suited(session, heard.line) if needing else []
             names = [item.item_name for item in needed] or questioned
             return heard.shown(ruling, "asked_about", names)
-    if asked != before:
+    if asked != whole:
         ruling = replace(ruling, action=replace(proposal, cart=asked, change=None))
     return _evident(heard, ruling, asked, _lost(heard, consent, asked, out))
 
@@ -136,10 +139,13 @@ def _called_off_by_name(heard: Heard, ruling: Ruling) -> Ruling:
     return ruling.because("put_back", changed, lines().safe[offer])
 
 
-def _is_nothing(name: str) -> bool:
-    """Whether a model took a word for goods that stands for none: "something"."""
+def _is_nothing(name: str, line: str) -> bool:
+    """Whether a model's words for goods that are not listed stand for none ("something"), or are
+    its own: no word of the line begins like one of them."""
     words = set(name.removeprefix(UNLISTED).casefold().split())
-    return name.startswith(UNLISTED) and words <= knowledge().no_goods | knowledge().dull
+    dull = words <= knowledge().no_goods | knowledge().dull
+    said = {word[:BEGINNING] for word in re.findall(r"\w+", line.casefold())}
+    return name.startswith(UNLISTED) and (dull or not {word[:BEGINNING] for word in words} & said)
 
 
 def _meant(heard: Heard, asked: CartLines) -> CartLines:

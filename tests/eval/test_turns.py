@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from data_gen.corpus_io import corpus_rows
+from data_gen.corpus_io import CORPUS, corpus_rows
 from eval.turns import run_turns, sample_turns, turns_of
 from haggle.core.errors import HaggleError
 from haggle.trade.session import MAX_EXCHANGES, Session
 from haggle.trade.world_io import named_world
 
+VOICE = CORPUS / "businesslike.yaml"
+
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("data") / "test.jsonl"
-    rows = [row for _, row in zip(range(12), corpus_rows("test"), strict=False)]
+    rows = [row for _, row in zip(range(12), corpus_rows(files=[VOICE]), strict=False)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

@@ -64,3 +64,17 @@ def test_markup_in_a_name_is_not_repeated(customer):
         "SHOW_ITEMS", "", "do you sell __PRICE__<b>saffron</b>?", show=["Local Map"]
     )
     assert "__" not in turn.says and "<" not in turn.says
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("one axe, and is there a bulk rate?", False),
+        ("one axe and an elven sword", True),
+        ("one axe and an elfen swrd", True),
+    ],
+)
+def test_what_only_the_model_speaks_of_is_not_refused(customer, line, told):
+    cart = [["Sharp Axe", 1], ["?elven sword", 1]]
+    turn = customer.turn("OFFER_SELL", "", line, cart=cart)
+    assert len(turn.cart) == 1 and ("elven sword" in turn.says) is told

@@ -119,7 +119,7 @@ def test_the_served_method_and_the_doubt_of_the_config_reach_the_merchant(
     engine = Unsure([STEPWISE, said, said])
     with serve(engine, method="astp-stepwise", ask_below=ask_below) as client:
         session = client.open()
-        answer = client.say(session, "two ropes").json()
+        answer = client.say(session, "ropes or so").json()
         assert client.server.sessions.find(session).episode.method.name == "astp-stepwise"
     assert (answer["withheld"] or {}).get("reason") == withheld
     assert engine.requests[0].scored is bool(ask_below)
