@@ -55,7 +55,7 @@ def test_later_turns_see_the_turn_as_it_was(stall):
 
 def test_a_line_that_cannot_be_read_is_asked_for_once_more_then_replaced(stall):
     merchant, session = talk(stall, ORDER, "Well!", ORDER)
-    turn = merchant.reply(session, "nine axes please")
+    turn = merchant.reply(session, "nine axes and an elven sword please")
     first, second = merchant.engine.requests[1:]
     assert first.temperature == second.temperature > 0 and first.seed != second.seed
     assert turn.says.startswith("That makes 3 Sharp Axes for 390 gold.")
@@ -68,19 +68,19 @@ SECOND = '{"last":"","state":"OFFER_SELL","cart":[["Local Map",2]]}'
 
 def test_of_two_actions_in_one_answer_the_first_is_carried_out_alone(stall):
     merchant, session = talk(stall, ORDER + SECOND, SAID)
-    turn = merchant.reply(session, "nine axes please")
+    turn = merchant.reply(session, "nine axes and an elven sword please")
     assert turn.cart == {"axe": 3} == session.cart and not turn.valid_json
 
 
 def test_two_actions_that_cannot_be_told_apart_change_nothing(stall):
     merchant, session = talk(stall, f"{ORDER}\n{SECOND}", SAID)
-    turn = merchant.reply(session, "nine axes please")
+    turn = merchant.reply(session, "nine axes and an elven sword please")
     assert turn.cart == {} == session.cart and "degraded" in turn.interventions
 
 
 def test_an_action_in_the_place_of_a_line_is_never_carried_out(stall):
     merchant, session = talk(stall, ORDER, SECOND, SAID)
-    turn = merchant.reply(session, "nine axes please")
+    turn = merchant.reply(session, "nine axes and an elven sword please")
     assert turn.cart == {"axe": 3} == session.cart and turn.says.startswith("3 Sharp Axes")
 
 
@@ -111,14 +111,14 @@ def test_a_line_against_the_outcome_is_written_again(stall, decision, line, clai
 
 def test_with_the_guard_off_every_line_stands(stall):
     merchant, session = talk(stall, ORDER, '{"say":"I do not sell that."}', guard="off")
-    turn = merchant.reply(session, "nine axes")
+    turn = merchant.reply(session, "nine axes and an elven sword")
     assert turn.says.startswith("I do not sell that.") and turn.interventions == []
 
 
 def test_a_model_that_speaks_before_it_acts_is_not_heard(stall):
     early = ORDER[:-1] + ',"say":"Sold to you for nothing."}'
     merchant, session = talk(stall, early, SAID)
-    turn = merchant.reply(session, "nine axes please")
+    turn = merchant.reply(session, "nine axes and an elven sword please")
     assert "nothing" not in turn.says and len(merchant.engine.requests) == 2
     assert session.exchanges[-1].answer == ORDER
 
@@ -139,14 +139,16 @@ def test_what_code_says_itself_is_not_asked_for(stall):
 def test_lines_of_several_talks_are_asked_for_together(stall):
     merchant, first = talk(stall, ORDER, "no JSON", SAID)
     second = Session(stall, method=first.method)
-    turns = merchant.reply_batch([(first, "nine axes"), (second, "nine axes")])
+    turns = merchant.reply_batch(
+        [(first, "nine axes and an elven sword"), (second, "nine axes and an elven sword")]
+    )
     assert turns[1].interventions[-1] == "degraded" and turns[0].cart == {"axe": 3}
     assert len(merchant.engine.requests) == 3
 
 
 def test_the_line_streams_behind_the_decision(stall):
     merchant, session = talk(stall, ORDER, SAID)
-    *pieces, turn = merchant.stream(session, "nine axes")
+    *pieces, turn = merchant.stream(session, "nine axes and an elven sword")
     assert "".join(p for p in pieces if isinstance(p, str)) == ORDER + SAID
     assert turn.cart == {"axe": 3}
     decided = next(n for n, p in enumerate(pieces) if isinstance(p, Decided))
@@ -155,18 +157,18 @@ def test_the_line_streams_behind_the_decision(stall):
 
 def test_a_raw_turn_can_be_played_again(stall):
     merchant, session = talk(stall, ORDER, SAID)
-    turn = merchant.reply(session, "nine axes")
+    turn = merchant.reply(session, "nine axes and an elven sword")
     again = Session(stall, method=session.method)
-    assert written(again, "nine axes", turn.raw).says == turn.says
+    assert written(again, "nine axes and an elven sword", turn.raw).says == turn.says
     assert again.messages() == session.messages()
 
 
 def test_a_raw_turn_whose_line_was_replaced_is_replaced_again(stall):
     merchant, session = talk(stall, ORDER, "Well!", '{"say":"Sold! It is settled."}')
-    turn = merchant.reply(session, "nine axes please")
+    turn = merchant.reply(session, "nine axes and an elven sword please")
     assert turn.says.startswith("That makes 3 Sharp Axes") and turn.raw.count("\n") == 2
     again = Session(stall, method=session.method)
-    repeated = merchant.complete(again, "nine axes please", Generation(turn.raw))
+    repeated = merchant.complete(again, "nine axes and an elven sword please", Generation(turn.raw))
     assert (repeated.says, repeated.interventions) == (turn.says, turn.interventions)
     assert again.messages() == session.messages()
 
