@@ -144,7 +144,8 @@ def _is_nothing(name: str, line: str) -> bool:
     its own: no word of the line begins like one of them."""
     words = set(name.removeprefix(UNLISTED).casefold().split())
     dull = words <= knowledge().no_goods | knowledge().dull
-    said = {word[:BEGINNING] for word in re.findall(r"\w+", line.casefold())}
+    typed = line.casefold()
+    said = {word[:BEGINNING] for word in (*typed.split(), *re.findall(r"\w+", typed))}
     return name.startswith(UNLISTED) and (dull or not {word[:BEGINNING] for word in words} & said)
 
 
