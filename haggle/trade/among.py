@@ -93,12 +93,14 @@ def only_asks(session: Session, part: str) -> bool:
     summed = asks_for_the_sum(part)
     if "?" not in part:
         if asking := patterns.WAS_ASKING.search(part):  # "two, and I want to know why" orders
-            return not orders(part[: asking.start()])
+            return not (
+                orders(part[: asking.start()]) or patterns.TAKING.search(part[asking.end() :])
+            )
         return priced and not (orders(part) or adds(part))
     supposed = priced and patterns.SUPPOSING.search(part) and not (summed or puts_back(part))
     if supposed or patterns.FOR_FREE.search(part):
         return True
-    if patterns.BRIEFLY.search(part) and _just_told(session):  # "and the other one, please?"
+    if patterns.BRIEFLY.search(part) and _not_in_view(session, part):
         return not has_number(without_ones(part))
     part = unled(part)
     counts = any((mention.quantity or 0) > 1 for mention in session.read(part).mentions)
@@ -106,10 +108,14 @@ def only_asks(session: Session, part: str) -> bool:
     return bool(patterns.ASKS.search(part)) and not ordering and not summed
 
 
-def _just_told(session: Session) -> bool:
-    """Whether goods were shown or told of in the last turn."""
+def _not_in_view(session: Session, part: str) -> bool:
+    """Whether words right behind goods that were shown or told of mean none of these: "and the
+    other one, please?" """
     known = session.procedure.states.get(session.last)
-    return known is not None and known.payload == "show"
+    if known is None or known.payload != "show":
+        return False
+    seen = {item.item_id for item in session.world.known(session.in_view())}
+    return patterns.OTHER.search(part.casefold()) is not None or not session.named(part) & seen
 
 
 def without_ones(line: str) -> str:
@@ -200,8 +206,8 @@ def turned_down(session: Session, line: str) -> frozenset[str]:
     else: "no, not that one!", "that is the coat again"."""
     rest, count = patterns.NOT_THAT.subn(" ", line)
     view = {item.item_id for item in session.world.known(session.in_view())} - session.cart.keys()
-    if not count or len(view) != 1:
-        return frozenset()
+    if not count or len(view) != 1 or (orders(rest) and not session.named(rest)):
+        return frozenset()  # "it's me again. I'll take two"
     return frozenset(view - session.named(patterns.SOME_OTHER.sub(" ", rest)))
 
 

@@ -21,7 +21,7 @@ from haggle.trade.bidding import offered, only_good
 from haggle.trade.counted import clause_of, counted
 from haggle.trade.edits import carried_out, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
-from haggle.trade.knowledge import asks, puts_back
+from haggle.trade.knowledge import asks_about_goods, asks_what_it_costs, puts_back
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines, listed
@@ -39,8 +39,9 @@ MOST_CHOICES = 3
 _PAUSE = re.compile(r"(?=[.,;!])")
 
 
-def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
-    """The question to ask in place of an unlikely decision; None where there is nothing to ask."""
+def question(session: Session, line: str, proposal: Proposal) -> Ruling | Proposal | None:
+    """The question to ask in place of an unlikely decision, or the order that the words bear out
+    and that needs none; None where there is nothing to ask."""
     if not session.procedure.is_valid(session.last, proposal.state):
         return None
     if session.procedure.state(proposal.state).payload != "cart":
@@ -50,6 +51,8 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
         return None  # it is answered
     if swapped(session, line, whole):
         return None  # it is told in full
+    if order := _told(session, line, replace(proposal, cart=whole, change=None)):
+        return order
     goods, lost = session.world.by_id, lost_goods(session, line, whole)
     whole = (*((goods[i].item_name, session.cart[i]) for i in lost), *whole)
     proposal = replace(proposal, cart=whole, change=None)
@@ -75,21 +78,18 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
     return replace(ruling, pending=proposal, quoted=told)
 
 
-def told(session: Session, line: str, proposal: Proposal) -> Proposal | None:
+def _told(session: Session, line: str, proposal: Proposal) -> Proposal | None:
     """An order in the goods and numbers that a line's words give it, where they bear it out; None
     where they leave something to ask."""
-    if session.procedure.state(proposal.state).payload != "cart":
-        return None
-    whole = counted(session, line, carried_out(session, proposal))
-    meant = resolve(session, replace(proposal, cart=whole, change=None), guarded=True)
-    if not whole or not meant.cart or meant.notes:
+    meant = resolve(session, proposal, guarded=True)
+    if not meant.cart or meant.notes:
         return None
     worded = as_worded(session, line, meant.cart)
     if worded == session.cart or not borne_out(session, line, worded):
         return None
     goods = session.world.by_id
     order = tuple((goods[i].item_name, number) for i, number in worded.items())
-    return replace(proposal, cart=order, change=None)
+    return replace(proposal, cart=order)
 
 
 def settled(session: Session) -> Resolved | None:
@@ -173,7 +173,7 @@ def insists(session: Session, line: str, proposal: Proposal) -> bool:
 
 def _asks_or_denies(session: Session, line: str) -> bool:
     """Whether a line asks, with or without a question mark, or says that it orders nothing."""
-    asked = asks(line) or patterns.UNMARKED.search(line) is not None
+    asked = "?" in line or asks_what_it_costs(line) or asks_about_goods(line, session.read(line))
     return asked or orders_nothing(session, line)
 
 

@@ -81,13 +81,16 @@ def _money(currency: str) -> str:
     return rf"{patterns.COINS_OF}(?:{names})(?!\w)"
 
 
-def said(session: Session, line: str, bid: Bid) -> Bid:
+def told_bid(session: Session, line: str, bid: Bid) -> Bid:
     """A bid; open where the line has only the numbers that stand, of the price and the pieces, and
-    the bid is none of them: "twelve pair, 471. Bulk rate?" """
-    reading, pieces = session.read(line), session.cart.values()
+    the bid is none of them, nor the price less one of them, nor half of it: "twelve pair, 471. Bulk
+    rate?" """
+    price, reading, pieces = session.sale_price, session.read(line), session.cart.values()
     told = {n.value for n in reading.numbers} | {m.quantity for m in reading.mentions} - {None}
-    stands = {session.sale_price, sum(pieces), *pieces}
-    return None if told and told <= stands and bid not in told and isinstance(bid, int) else bid
+    if not isinstance(bid, int) or price is None or not told:
+        return bid
+    comes = bid in told or price - bid in told or 2 * bid == price
+    return bid if comes or not told <= {price, sum(pieces), *pieces} else None
 
 
 def of_money(session: Session, line: str) -> set[int | None]:

@@ -82,7 +82,7 @@ def passed_over(session: Session, line: str, asked: CartLines) -> CartLines:
         thing = mention.candidates[0] if sure else None
         if thing is None or not thing.for_sale or thing.id in known:
             continue
-        if not _is_denied(reading.line[: mention.start]):
+        if not is_denied(reading.line[: mention.start]):
             found[thing.name] = found.get(thing.name) or mention.quantity
     return tuple((name, number or 1) for name, number in found.items())
 
@@ -97,7 +97,7 @@ def numbered(session: Session, line: str, lines: CartLines) -> CartLines:
     return tuple((name, number) for name, number in lines if name in named)
 
 
-def _is_denied(before: str) -> bool:
+def is_denied(before: str) -> bool:
     """Whether the words of a clause before a name say that it is not wanted now."""
     clause = patterns.CLAUSE_OF_NUMBERS.split(before.casefold())[-1]
     words = set(_WORD.findall(clause))

@@ -16,8 +16,7 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
 from haggle.trade import ordered
-from haggle.trade.bidding import bargained
-from haggle.trade.bidding import said as said_bid
+from haggle.trade.bidding import bargained, told_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import item_id
@@ -29,10 +28,10 @@ from haggle.trade.knowledge import (
     asks_for_less,
     asks_what_it_costs,
     declines,
-    greets,
     haggles,
     orders,
 )
+from haggle.trade.language import patterns
 from haggle.trade.ledger import bid_amount
 from haggle.trade.lines import lines
 from haggle.trade.review import quoted, said
@@ -131,7 +130,8 @@ def _ending(heard: Heard, ruling: Ruling) -> Ruling:
     parting = known is not None and known.clears and known.needs_cart
     if not procedure.state(proposal.state).resets or parting or consent.leaves():
         return ruling
-    if session.exchanges and not session.cart and greets(SENTENCE_END.split(line.strip())[-1]):
+    last = SENTENCE_END.split(line.strip())[-1]
+    if session.exchanges and not session.cart and "?" not in line and patterns.GOOD_DAY.match(last):
         return ruling  # "Good evening.", at the end of a talk
     safe = lines().safe[procedure.fallback]
     return ruling.because("no_farewell", bare(proposal, procedure.fallback), safe)
@@ -160,9 +160,8 @@ def _bid(heard: Heard, ruling: Ruling) -> Ruling:
     review = next((s for s in heard.states if session.procedure.is_review(s)), None)
     if review and wanted == session.sale_price is not None and "?" not in line:  # "eleven, then"
         return ruling.because("agreed_price", bare(proposal, review), lines().safe[review])
-    meant = proposal.bid if heard.written else said_bid(session, line, proposal.bid)
-    if meant != proposal.bid:
-        return replace(ruling, action=replace(proposal, bid=meant))
+    if not heard.written and (told := told_bid(session, line, proposal.bid)) != proposal.bid:
+        return replace(ruling, action=replace(proposal, bid=told))
     if proposal.bid is None or not consent.bids_below_nothing():
         return ruling
     return ruling.because("below_nothing", replace(proposal, bid=0))

@@ -103,9 +103,10 @@ class Trade:
         settled = back or asking.corrected(session, line)
         if settled:
             return None
-        if told := asking.told(session, line, proposal):
-            return self.rule(session, line, told, "state")
-        return asking.question(session, line, proposal)
+        found = asking.question(session, line, proposal)
+        if isinstance(found, Proposal):
+            return self.rule(session, line, found, "state")
+        return found
 
     def apply(
         self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level

@@ -3,8 +3,9 @@ cart, and does not leave it."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+
+from rapidfuzz import fuzz
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
@@ -60,7 +61,7 @@ from haggle.trade.wanted import put_back, ruled_out
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
-BEGINNING = 2  # letters by which a word that is mistyped or in the plural is known again
+LIKE = 60  # of 100: a word that is mistyped or in the plural is still the same
 MOST_ASKED = 3  # goods without evidence that are asked about
 
 
@@ -94,7 +95,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     if state.payload != "cart":
         return ruling
     whole = carried_out(session, proposal)
-    before = tuple(told for told in whole if not _is_nothing(told[0], heard.line))
+    before = _spoken_of(whole, heard.line)
     out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
@@ -104,6 +105,10 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         own = held(session)
         asked = tuple(t for t in asked if t[0] not in questioned or t[0] in own)
         asked = tuple((n, own[n] if n in questioned else number) for n, number in asked)
+        if not dict(asked).keys() - own.keys():  # what is only asked about replaces nothing
+            gone = out | ruled_out(session.world, heard.line) | put_back(session.world, heard.line)
+            stays = {n: q for n, q in own.items() if item_id(session.world, n) not in gone}
+            asked = tuple((stays | dict(asked)).items())
         if not asked and session.cart:  # a question replaces nothing
             asked = tuple(held(session).items())
             named = session.named(heard.line, sure=False)
@@ -139,14 +144,24 @@ def _called_off_by_name(heard: Heard, ruling: Ruling) -> Ruling:
     return ruling.because("put_back", changed, lines().safe[offer])
 
 
-def _is_nothing(name: str, line: str) -> bool:
-    """Whether a model's words for goods that are not listed stand for none ("something"), or are
-    its own: no word of the line begins like one of them."""
-    words = set(name.removeprefix(UNLISTED).casefold().split())
-    dull = words <= knowledge().no_goods | knowledge().dull
-    typed = line.casefold()
-    said = {word[:BEGINNING] for word in (*typed.split(), *re.findall(r"\w+", typed))}
-    return name.startswith(UNLISTED) and (dull or not {word[:BEGINNING] for word in words} & said)
+def _spoken_of(whole: CartLines, line: str) -> CartLines:
+    """An order without goods that a model made up beside others: words that are not listed and
+    stand for none ("something"), or that no word of the line is like."""
+    dull = knowledge().no_goods | knowledge().dull
+    kept = tuple(told for told in whole if not (words := _words(told[0])) or not words <= dull)
+    typed = line.casefold().split()
+    said = tuple(
+        told
+        for told in kept
+        if not (words := _words(told[0]))
+        or any(fuzz.ratio(word, other) >= LIKE for word in words for other in typed)
+    )
+    return said if any(not _words(name) for name, _ in said) else kept
+
+
+def _words(name: str) -> set[str]:
+    """The words for goods that are not listed; none of a good that is."""
+    return set(name[len(UNLISTED) :].casefold().split()) if name.startswith(UNLISTED) else set()
 
 
 def _meant(heard: Heard, asked: CartLines) -> CartLines:
@@ -230,10 +245,8 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     asking = [part for part in parts if only_asks(session, part)]
     others = [part for part in parts if part not in asking]
     ordering = any(map(orders, others))
-    only, priced = (
-        only_asked(session, line),
-        bool(asking or "?" in line) and asks_what_it_costs(line),
-    )
+    only = only_asked(session, line)
+    priced = bool(asking or "?" in line) and asks_what_it_costs(line)
     ids = only | (frozenset() if ordering else asked_about(session, line))
     new = {i for name, _ in asked if (i := item_id(session.world, name))} - session.cart.keys()
     if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):

@@ -1,7 +1,8 @@
 """Whether a player's words bear an order out, so that nothing is left to ask.
 
 They do where each of the goods that change is named, or pointed at, in the number that it comes to,
-and where the words have no goods and no number besides.
+and where the words say nothing besides: no goods, no number, nothing of them ("two axes hang
+there").
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from haggle.core.text import clean_utterance
 from haggle.language.reading import Mention
 from haggle.trade.among import choices, told_parts, wants_something
 from haggle.trade.bidding import offered
-from haggle.trade.counted import clause_of
+from haggle.trade.counted import clause_of, is_denied
 from haggle.trade.evident import in_clauses, only_these
-from haggle.trade.knowledge import adds_or_joins, orders, removes, takes_all, without_echoes
+from haggle.trade.knowledge import (
+    adds_or_joins,
+    hesitates,
+    orders,
+    removes,
+    takes_all,
+    without_echoes,
+)
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.session import Session
-from haggle.trade.wanted import put_back, ruled_out
+from haggle.trade.wanted import put_back, ruled_out, telling
 
 _WORD = re.compile(r"[a-z]+")
 
@@ -30,7 +38,8 @@ def as_worded(session: Session, line: str, cart: Cart) -> Cart:
         item, number = one_meant(session, line, mention), _number(reading.line, mention)
         words = set(_WORD.findall(clause_of(reading.line, mention.start).casefold()))
         steps = CUES.shared | CUES.each | (CUES.by if item in session.cart else frozenset())
-        if item and item not in out and number and not words & steps:
+        known = item in cart or item in session.cart or len(mention.candidates) == 1
+        if item and known and item not in out and number and not words & steps:
             told.setdefault(item, set()).add(number)
     told |= {i: {n} for i, n in _pointed_at(session, line).items() if i not in told}
     return cart | {i: min(numbers) for i, numbers in told.items() if len(numbers) == 1}
@@ -39,7 +48,7 @@ def as_worded(session: Session, line: str, cart: Cart) -> Cart:
 def borne_out(session: Session, line: str, cart: Cart) -> bool:
     """Whether an order is what a line says, with what is in the cart already."""
     held, out, told = session.cart, _out(session, line), _numbers(session, line, cart)
-    if told is None or _leaves_open(session, line):
+    if told is None or _leaves_open(session, line) or _besides(session, line):
         return False
     gone = held.keys() - cart.keys()
     changed = {i for i, number in cart.items() if number != held.get(i)}
@@ -55,13 +64,24 @@ def borne_out(session: Session, line: str, cart: Cart) -> bool:
     return _others(session, line) <= known
 
 
+def _besides(session: Session, line: str) -> frozenset[str]:
+    """The stems of what a line says beside the goods that it names: in "two pickaxes hang on your
+    wall" that they hang there."""
+    reading = session.read(line)
+    names = [t.name for m in reading.mentions for t in m.candidates]
+    typed = [reading.line[m.start : m.end] for m in reading.mentions]
+    return telling(reading.line.casefold()) - telling(" ".join((*names, *typed)).casefold())
+
+
 def _leaves_open(session: Session, line: str) -> bool:
-    """Whether a line asks about goods, tells a need, or leaves numbers to be worked out."""
+    """Whether a line asks about goods, tells of them or of a need, names them to choose from, or
+    leaves numbers to be worked out."""
     said = clean_utterance(line)
     asked = [part for part in patterns.ASKING_PART.split(said) if "?" in part]
     about = any(session.named(part, sure=False) for part in asked)
     unmarked = any(map(patterns.ASKS.search, told_parts(line)))
-    return bool(about or unmarked or wants_something(session, line) or takes_all(line))
+    told = hesitates(line) or patterns.SUPPOSING.search(line) or patterns.TELLS.search(line)
+    return bool(about or unmarked or told or wants_something(session, line) or takes_all(line))
 
 
 def _numbers(session: Session, line: str, cart: Cart) -> dict[str, set[int]] | None:
@@ -76,7 +96,7 @@ def _numbers(session: Session, line: str, cart: Cart) -> dict[str, set[int]] | N
         if item is None and mention.guessed and patterns.OF_SOME.match(reading.line, mention.end):
             packs = number  # "four pots of salve"
             continue
-        if item is None:
+        if item is None or (item not in out and is_denied(reading.line[: mention.start])):
             return None
         if item in out or (number and held.get(item, 0) + number == cart.get(item)):
             number = cart.get(item, 0)
@@ -90,15 +110,12 @@ def _out(session: Session, line: str) -> frozenset[str]:
 
 def one_meant(session: Session, line: str, mention: Mention) -> str | None:
     """Id of the good that words mean: the only one that they fit; or of those which they fit the
-    only one that no other words mean, or that is in the order, in view, or was talked about."""
+    only one that is in the order, in view, or was talked about."""
     ids = {thing.id for thing in mention.candidates if thing.for_sale}
     view = {item.item_id for item in session.world.known(session.in_view())}
     near = session.cart.keys() | view
     if len(ids) > 1:
-        others = [m for m in session.read(line).mentions if m.quantity and len(m.candidates) == 1]
-        rest = ids - {m.candidates[0].id for m in others}
-        lately = {item.item_id for item in choices(session)}
-        ids = rest if len(rest) == 1 else ids & near or ids & lately
+        ids = ids & near or ids & {item.item_id for item in choices(session)}
     elif mention.guessed:
         ids &= near | session.named(line)
     return next(iter(ids)) if len(ids) == 1 else None

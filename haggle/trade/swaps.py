@@ -11,12 +11,14 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from haggle.core.text import clean_utterance
+from haggle.trade.among import without_ones
 from haggle.trade.counted import is_one
 from haggle.trade.edits import numbers_in_line
 from haggle.trade.evident import evident_lines, item_id, kept_by
 from haggle.trade.knowledge import (
     SENTENCE_END,
     asks_what_it_costs,
+    has_number,
     knowledge,
     puts_back,
     whole_number,
@@ -34,18 +36,16 @@ class Swap:
     new: str
     old: str = ""
     behind: str = ""
-    replaces: bool = False  # "this instead of that", where `this` may be in the cart already
+    replaces: bool = False  # "this instead of that", which may be told of other things than goods
 
 
 def swapped(session: Session, line: str, asked: CartLines) -> CartLines:
     """The whole order after a swap; its other goods as `asked`, or as in the cart. Empty where the
-    line swaps nothing, or leaves open what for what."""
-    for part in SENTENCE_END.split(line):
-        if (swap := _said(session, line, part)) and (
-            cart := _carried_out(session, line, swap, asked)
-        ):
-            return cart
-    return ()
+    line swaps nothing, several times, or leaves open what for what."""
+    found = [swap for part in SENTENCE_END.split(line) if (swap := _said(session, line, part))]
+    if len(found) != 1 or patterns.ANOTHER_SWAP.search(found[0].behind):
+        return ()
+    return _carried_out(session, line, found[0], asked)
 
 
 def _said(session: Session, line: str, part: str) -> Swap | None:
@@ -78,13 +78,18 @@ def _carried_out(session: Session, line: str, swap: Swap, asked: CartLines) -> C
     item, part = by_id[new], _count(session, swap.old, gone)
     left = max(0, cart[gone] - part) if part else 0
     numbers = {item_id(session.world, name): count for name, count in asked}
-    told = _count(session, swap.new, new) or _told_behind(line, swap, numbers.get(new))
-    single = patterns.A_PIECE.match(swap.new.casefold()) or is_one(session, swap.new, item)
-    one = single and not patterns.SAME_NUMBER.search(line)
+    if not said_stems(swap.old) and swap.old and numbers.get(gone, 0) == cart[gone]:
+        return ()  # "it" may be the player's own purse; the model takes it so
+    counted = _count(session, swap.new, new)
+    told = counted or _told_behind(line, swap, numbers.get(new))
+    piece = patterns.A_PIECE.match(swap.new.casefold())
+    one = piece or (not part and is_one(session, swap.new, item))
+    one = one and not patterns.SAME_NUMBER.search(line)
     number = told or (1 if one else part or cart[gone])
-    if new in cart:
-        more = 0 if swap.replaces or not isinstance(number, int) else number
-        number = cart[new] + more
+    if new in cart:  # more of it, where that is told
+        if swap.replaces or not isinstance(number, int) or not (counted or piece):
+            return ()
+        number += cart[new]
     rest = _rest(session, line, numbers, {new, gone})
     others = {
         name: count
@@ -130,7 +135,8 @@ def _comes(session: Session, swap: Swap) -> str:
     named = said_stems(swap.new)
     if len(ids) == 1 and old and not ids & old and _is_said(session, ids, named):
         return next(iter(ids))  # more of what is in the cart
-    if not swap.old or swap.replaces:
+    counted = not named and has_number(without_ones(swap.new))  # "change the rope to three"
+    if not swap.old or swap.replaces or counted:
         return ""
     kind = named or frozenset().union(*(name_stems(session.world.by_id[i].item_name) for i in old))
     others = [i for i in goods if i.item_id not in cart and name_stems(i.item_name) & kind]
@@ -153,7 +159,8 @@ def _goes(session: Session, swap: Swap, new: str) -> str:
     named = named or frozenset(i for i in cart if old & described.get(i, frozenset()))
     if len(named) == 1:
         return next(iter(named))
-    if named or old:
+    several = len(cart) > 1 and patterns.SEVERAL_OF.search(swap.old)
+    if named or old or swap.replaces or several:
         return ""
     for words in (name_stems, _kinds):
         like = [i for i in cart if words(names[i].item_name) & words(names[new].item_name)]

@@ -65,7 +65,8 @@ def has_word_of(world: World, name: str) -> bool:
 @lru_cache(maxsize=4096)
 def name_stems(name: str) -> frozenset[str]:
     """The stems of the words of a name."""
-    return frozenset(_root(word) for word in _WORD.findall(name.casefold()))
+    words = set(_WORD.findall(name.casefold()))
+    return frozenset(map(_root, words - knowledge().dull))
 
 
 def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> frozenset[str]:

@@ -120,7 +120,7 @@ EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?"
 EXTREME = _shape(r"(?i)\b(?:({cheapest})|{dearest})(?: {thing})?(?: {of_all}\b|\?)")
-OTHER = _shape(r"(?<!each )\b{the_other}\b(?!.*\b{other_talk}\b)[^.!]*\?")
+OTHER = _shape(rf"{_not_behind('not_other')}\b{{the_other}}\b(?!.*\b{{other_talk}}\b)[^.!]*\?")
 
 # Goods by a name that nothing here may have.
 _HAS = r"{has}|^{got}"
@@ -191,11 +191,13 @@ INSTEAD = _shape(r"(?i)\b{instead}\b(?! {of_or_o})")
 # "the lamp instead", and no more
 IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {thanks_then})?[\s.!]*$")
 # "the rope as well" without a verb takes it; "he has the rope too" does not
-I_NEED = _shape(r"(?i)\b{i_need}\b")
 TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
 # goods in view: "two of those", "I'll have one", "take it"
 POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
+I_NEED = _shape(r"(?i)\b{i_need}\b")
+TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")  # what stands before a name: "a tin"
+GOOD_DAY = _shape(r"(?i)^\W*(?:{and}\s+)?{good_day}\b")  # a greeting, or a farewell
 OF_SOME = _shape(r"(?i)\s+{of}\b")
 OF_THOSE_BEHIND = _shape(r"(?i)\s+(?:{of_those}|{of} {it})\b")  # "two of it"
 _SWAP = r"(?i)\b(?:{exchanging}|{trading}|{replacing}) (?:{over} )?"
@@ -205,7 +207,8 @@ EXCHANGES = (
     _shape(rf"{_SWAP}{_OLD} {{into}} {_NEW}"),
     _shape(rf"{_SWAP}{{into}} {_NEW}"),  # "can I change to the gilt card?"
     _shape(  # "swap the rope 4 a chain"
-        rf"{_SWAP}(?P<old>(?:{{exchanged}}|{{units}}|\d+)(?: [\w'’-]+){{1,4}}?) 4 {_NEW}"
+        rf"{_SWAP}(?P<old>(?:{{exchanged}}|{{units}}|\d+)(?: [\w'’-]+){{1,4}}?)"
+        rf" {{texted_for}} {_NEW}"
     ),
     _shape(  # "put the brass one in its place"
         r"(?i)(?:^|[,;:]\s*|\.\.\.\s*|\b{clause_words} )(?:{please} )?{setting}"
@@ -217,6 +220,8 @@ INSTEAD_OF = _shape(  # "feather instead of metal"
     r"(?i)^(?:{clause_words} )?(?:{setting} )?(?P<new>(?:[\w'’-]+ ){1,4}){instead_of}"
     r" (?P<old>(?:[\w'’-]+ ?){1,4})"
 )
+SEVERAL_OF = _shape(r"(?i)\b{several_of}\b")
+ANOTHER_SWAP = _shape(r"(?i)\b{and} (?:[\w'’-]+ ){1,4}{into}\b")  # "... and the hat for a cap"
 SAME_NUMBER = _shape(r"(?i)\b{same_number}\b")
 _NOBODY = _not_behind("askers", r"\b")
 # before a swap: "never would I", "my husband would"
@@ -227,7 +232,7 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
     _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
 )
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
-    r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=\W*(?:[.,;!]|$))"
+    r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=[^\w?]*(?:[.,;!]|$))"
 )
 SOME_OTHER = _shape(r"(?i)\b{the_other} \w+")
 NOT_ORDERING = _shape(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from haggle.trade.bidding import offered, said
+from haggle.trade.bidding import offered, told_bid
 from haggle.trade.session import Session
 
 
@@ -73,6 +73,8 @@ def test_a_number_that_may_count_the_goods_is_no_bid(visit: Any) -> None:
         ("260 is steep. Do 240?", 240, 240),
         ("Two axes. A hundred, then?", 100, 100),
         ("Two axes, 260? Ten percent off.", "10%", "10%"),
+        ("Knock two off.", 258, 258),
+        ("Two axes, 260? Half that.", 130, 130),
     ],
 )
 def test_a_bid_that_no_number_stands_for_is_open(
@@ -80,4 +82,4 @@ def test_a_bid_that_no_number_stands_for_is_open(
 ) -> None:
     session = Session(stall)
     session.cart, session.sale_price = {"axe": 2}, 260
-    assert said(session, line, bid) == right
+    assert told_bid(session, line, bid) == right

@@ -107,3 +107,25 @@ def test_goods_of_two_questions_are_both_told_of(talk: Talk) -> None:
 def test_what_is_asked_for_in_the_end_is_told_of(talk: Talk) -> None:
     turn = talk(TOLD, ("Boots? At my age? I said rope, dear.", show("Coil of Rope")))
     assert shown(turn) == {"Coil of Rope"}
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("Hello, it's me again. I'll take two.", order(Sea_Boots=2), {"sea_boots": 2}),
+        ("It is raining still. I'll take them.", order(Sea_Boots=1), {"sea_boots": 1}),
+        ("the sea boots, please?", order(Sea_Boots=1), {"sea_boots": 1}),
+        ("tell me the price and pack two ropes", order(Coil_of_Rope=2), {"coil_of_rope": 2}),
+        ("I want to be sure I get two ropes", order(Coil_of_Rope=2), {"coil_of_rope": 2}),
+    ],
+)
+def test_an_order_that_looks_like_a_question_is_carried_out(talk: Talk, line, decided, cart):
+    assert talk(TOLD, (line, decided)).cart == cart
+
+
+def test_a_word_that_joins_is_no_kind_of_goods(talk: Talk) -> None:
+    """A coil of rope and a bottle of oil have nothing in common."""
+    turn = talk(
+        ("how is the rope?", show("Coil of Rope")), ("what kinds have you?", show("Coil of Rope"))
+    )
+    assert shown(turn) == {"Coil of Rope"}

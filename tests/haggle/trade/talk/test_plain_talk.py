@@ -141,6 +141,24 @@ def test_a_swap_is_what_the_words_tell(talk: Talk, line, cart) -> None:
 @pytest.mark.parametrize(
     ("line", "decided", "cart"),
     [
+        ("change the boots to two pair", change(Sea_Boots=2), {**ROPES, "sea_boots": 2}),
+        ("change the ropes to four", change(Coil_of_Rope=4), {"coil_of_rope": 4, "sea_boots": 1}),
+        ("if I swap the rope for the table lamp, is that cheaper?",
+         order(Table_Lamp=2, Sea_Boots=1), {**ROPES, "sea_boots": 1}),
+        ("Swap the ropes for a table lamp. Swap the boots for a storm lantern.",
+         order(Table_Lamp=1, Storm_Lantern=1), {"table_lamp": 1, "storm_lantern": 1}),
+        ("swap the ropes for a table lamp and the boots for a storm lantern",
+         order(Table_Lamp=1, Storm_Lantern=1), {"table_lamp": 1, "storm_lantern": 1}),
+    ],
+)  # fmt: skip
+def test_what_swaps_nothing_or_twice_is_as_the_model_reads_it(talk: Talk, line, decided, cart):
+    bought = ("two ropes and the sea boots", order(Coil_of_Rope=2, Sea_Boots=1))
+    assert talk(bought, (line, decided)).cart == cart
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
         (  # goods that nobody spoke of stay
             "swap them two ropes for two bottles of lamp oil",
             order(Coil_of_Rope=2, Bottle_of_Lamp_Oil=2),
