@@ -31,25 +31,36 @@ from haggle.trade.procedure import load_procedure
 from haggle.trade.records import TurnRecord
 from haggle.trade.replay import PastExchange, replay
 from haggle.trade.session import Session
+from haggle.trade.session_record import from_record
 from haggle.trade.world import World
 from haggle.trade.world_io import load_worlds
 
 
 class Gold(Record):
-    """What counts as right. `carts` and `sale_price` are checked only where given."""
+    """What counts as right; all but the states is checked only where given. `carts` and
+    `sale_price` are those that an answer tells, `left` is the order after it, whatever it tells;
+    of the items `shown` it shows one."""
 
     states: list[str] = Field(min_length=1)
     carts: list[dict[str, int]] | None = None
+    left: dict[str, int] | None = None
+    shown: list[str] | None = None
     forbidden_states: list[str] = []
     sale_price: tuple[float, float] | None = None
 
+    def items(self) -> set[str]:
+        """Ids of all items that it names."""
+        told = (*(self.carts or ()), self.left or {}, self.shown or ())
+        return {item_id for ids in told for item_id in ids}
+
 
 class Case(Record):
-    """One hand-written turn."""
+    """One hand-written turn, after its history or in a session that was kept."""
 
     id: str
     world: str
     history: list[PastExchange] = []
+    session: dict[str, Any] | None = None
     player: str
     gold: Gold
     tags: list[str] = []
@@ -72,14 +83,15 @@ def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
             if label not in procedure.states:
                 hint = nearest(label, procedure.states)
                 raise HaggleError(f"gold: unknown state {label!r}", where=where, hint=hint)
-        for item_id in {i for cart in case.gold.carts or () for i in cart}:
+        for item_id in case.gold.items():
             if item_id not in worlds[case.world].by_id:
                 hint = nearest(item_id, worlds[case.world].by_id)
                 raise HaggleError(f"gold: unknown item {item_id!r}", where=where, hint=hint)
         if case.id in seen:
             raise HaggleError(f"id {case.id!r} stands twice", where=where)
         seen.add(case.id)
-        _session(case, worlds, DEFAULT_METHOD, where)
+        kept = case.session or {}
+        _session(case, worlds, str(kept.get("method", DEFAULT_METHOD)), where)
         cases.append(case)
     if not cases:
         raise HaggleError("holds no case", where=str(path))
@@ -89,12 +101,32 @@ def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
 def _session(
     case: Case, worlds: dict[str, World], method: str, where: str, linker: Linker | None = None
 ) -> Session:
+    if case.session is not None:
+        return _kept_session(case, worlds[case.world], method, where, linker)
     session = Session(worlds[case.world], method=get_method(method), linker=linker)
     try:
         for exchange in case.history:
             replay(session, exchange)
     except HaggleError as error:
         raise HaggleError(f"history: {error.message}", where=where, hint=error.hint) from None
+    return session
+
+
+def _kept_session(
+    case: Case, world: World, method: str, where: str, linker: Linker | None
+) -> Session:
+    try:
+        session = from_record(case.session or {}, world, linker)
+    except HaggleError as error:
+        raise HaggleError(f"session: {error.message}", where=where, hint=error.hint) from None
+    if case.history:
+        raise HaggleError("has a session and a history", where=where, hint="leave one out")
+    if session.method.name != method:
+        raise HaggleError(
+            f"has a session in the format {session.method.name}, not {method}",
+            where=where,
+            hint=f"measure a model of that format: --method {session.method.name}",
+        )
     return session
 
 
@@ -113,13 +145,13 @@ class Verdict:
     valid_json: bool
     wrongful: bool | None = None
     held_up: bool | None = None
+    shown: bool | None = None
 
     @property
     def joint(self) -> bool:
-        """State acceptable, cart and price acceptable where checked, no forbidden state."""
-        return (
-            self.state and self.cart is not False and self.price is not False and not self.forbidden
-        )
+        """State acceptable, no forbidden one; cart, price and items shown as far as checked."""
+        checked = (self.cart, self.price, self.shown)
+        return self.state and False not in checked and not self.forbidden
 
     @property
     def failed(self) -> list[str]:
@@ -128,6 +160,7 @@ class Verdict:
             "state": not self.state,
             "cart": self.cart is False,
             "price": self.price is False,
+            "shown": self.shown is False,
             "forbidden": self.forbidden,
             "json": not self.valid_json,
         }
@@ -143,6 +176,9 @@ def judge(case: Case, turn: TurnRecord) -> Verdict:
     cart = price = None
     if gold.carts is not None and priced:
         cart = turn.response.cart in gold.carts
+    if gold.left is not None:
+        cart = cart is not False and turn.cart == gold.left
+    told = {item.item_id for item in details.items} if details is not None and not priced else set()
     if gold.sale_price is not None and sale is not None:
         low, high = gold.sale_price
         price = low <= sale <= high
@@ -157,6 +193,7 @@ def judge(case: Case, turn: TurnRecord) -> Verdict:
         valid_json=turn.valid_json,
         wrongful=sold if reviewed and sales & set(gold.forbidden_states) else None,
         held_up=not sold if reviewed and sales >= set(gold.states) else None,
+        shown=bool(told & set(gold.shown)) if gold.shown is not None else None,
     )
 
 
@@ -182,6 +219,7 @@ def score(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         "joint_accuracy": _mean(v.joint for v in verdicts),
         "forbidden_rate": _mean(v.forbidden for v in verdicts),
         "price_ok_rate": _mean(v.price for v in verdicts),
+        "shown_ok_rate": _mean(v.shown for v in verdicts),
         "valid_json_rate": _mean(v.valid_json for v in verdicts),
         "wrongful_sales": _counted(v.wrongful for v in verdicts),
         "held_up_yeses": _counted(v.held_up for v in verdicts),
@@ -199,9 +237,11 @@ def run_cases(
     batch: int = 1,
     progress: bool = True,
     linker: Linker | None = None,
+    ask_below: float = 0.0,
 ) -> dict[str, Any]:
     """Answer every case and write `metrics.json` and `predictions.jsonl` to `out`. `linker` reads
-    the players' lines; without one, English without a sentence model or a judge does.
+    the players' lines; without one, English without a sentence model or a judge does. Orders below
+    the probability `ask_below` are asked about.
 
     Finished cases are kept in `out`, so a killed run resumes. With `batch` 1 latencies are those of
     a single player; larger batches are faster as a whole. `usage` has tokens, cost and model
@@ -215,8 +255,9 @@ def run_cases(
         "engine": engine.name, "model": engine.model, "guard": guard, "method": method,
         "cases": [sha256(case.model_dump_json().encode()).hexdigest()[:16] for case in cases],
         "worlds": sha256(told.encode()).hexdigest(), **({"linker": str(linker)} if linker else {}),
+        **({"ask_below": ask_below} if ask_below else {}),
     }  # fmt: skip
-    merchant = Merchant(engine, guard)
+    merchant = Merchant(engine, guard, ask_below=ask_below)
 
     def ask(names: list[str]) -> Iterator[dict[str, Any]]:
         group = [by_id[name] for name in names]

@@ -281,7 +281,7 @@ def cases(
     level, spoken = check_level(guard), check_method(method, engine, gguf)
     reader = linker(embeddings) if embeddings != "off" else None
     load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
-    from serving.engines import open_engine
+    from serving.engines import ask_below_of, open_engine
 
     loaded = open_engine(engine, gguf)
     try:
@@ -295,6 +295,7 @@ def cases(
             batch=batch,
             progress=not quiet,
             linker=reader,
+            ask_below=ask_below_of(engine, gguf),
         )
     finally:
         loaded.close()

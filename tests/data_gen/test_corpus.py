@@ -133,6 +133,19 @@ def test_no_two_players_of_the_splits_share_a_long_run_of_words():
     assert not said["train"] & said["test"]
 
 
+def test_labelled_talk_to_measure_on_is_all_of_held_out_voices():
+    said = {
+        turn.player
+        for file in LOADED.values()
+        if file.split == "test"
+        for dialogue in file.dialogues
+        for turn in dialogue.turns
+    }
+    text = (ROOT / "eval" / "benchmarks" / "talked.jsonl").read_text(encoding="utf-8")
+    cases = [json.loads(line) for line in text.splitlines()]
+    assert len(cases) == 778 and {case["player"] for case in cases} <= said
+
+
 def test_no_player_of_the_corpus_says_six_words_of_the_benchmark():
     benchmark: dict[tuple[str, ...], str] = {}
     sets = [ROOT / "eval" / "benchmarks" / f"{name}.jsonl" for name in ("dev", "held")]

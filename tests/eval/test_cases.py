@@ -14,13 +14,17 @@ from haggle.core.engine import Generation, GenerationRequest
 from haggle.core.errors import HaggleError
 from haggle.core.storage import read_jsonl
 from haggle.grammar.json_text import to_json
+from haggle.trade.merchant import Merchant
+from haggle.trade.methods import get_method
 from haggle.trade.procedure import load_procedure
 from haggle.trade.replay import replay
 from haggle.trade.session import Session
+from haggle.trade.session_record import to_record
 from haggle.trade.world_io import load_worlds
 
 KEYS = {
     "n", "state_accuracy", "cart_accuracy", "joint_accuracy", "forbidden_rate", "price_ok_rate",
+    "shown_ok_rate",
     "valid_json_rate",
     "wrongful_sales", "held_up_yeses",
 }  # fmt: skip
@@ -76,7 +80,8 @@ class Answers:
             raise KeyboardInterrupt
         self.asked += 1
         line = request.messages[-1].content.partition("player: ")[2]
-        return Generation(self.answers.get(line, compact("CASUAL")), latency_s=self.asked)
+        told = self.answers.get(line, compact("CASUAL"))
+        return Generation(told, latency_s=self.asked, probability=0.1 if request.scored else None)
 
 
 @pytest.fixture
@@ -229,6 +234,53 @@ def test_a_yes_that_does_not_follow_the_review_at_once_is_listed_as_renewed(benc
     assert bench(cases, answers)[0]["renewed"] == [], "with the guard off it is sold"
 
 
+@pytest.fixture
+def kept(tmp_path):
+    """The record of a session in which the merchant asked whether two axes are meant."""
+    (tmp_path / "stall.yaml").write_text(WORLD, encoding="utf-8")
+    world = load_worlds(tmp_path)["stall"]
+    session = Session(world, method=get_method("astp-stepwise"))
+    asked = compact("OFFER_SELL", cart=[["Sharp Axe", 2]])
+    unsure = Merchant(Answers({}), ask_below=0.5)
+    turn = unsure.complete(session, "the sharp thing, twice", Generation(asked, probability=0.1))
+    assert turn.withheld == "asked_order" and not turn.cart
+    return to_record(session, world)
+
+
+def test_a_case_goes_on_in_a_session_that_was_kept_with_what_was_asked_in_it(bench, kept):
+    gold = {"states": ["OFFER_SELL"], "left": {"axe": 2}}
+    cases = [case(n, session=kept, gold=gold, player="yes") for n in (1, 2)]
+    cases[1] |= {"gold": gold | {"left": {"axe": 1}}}
+    metrics, predictions, _ = bench(cases, guard="state", method="astp-stepwise")
+    assert [p["failed"] for p in predictions] == [[], ["cart"]]
+    assert metrics["cart_accuracy"] == 0.5
+
+
+def test_the_order_that_is_left_is_checked_whatever_the_state_and_one_item_shown_is_enough(bench):
+    shown = {"states": ["SHOW_ITEMS"], "shown": ["map"], "left": {"axe": 1}}
+    cases = [case(n, gold=shown, history=[OFFERED]) for n in (1, 2, 3)]
+    cases.append(case(4, gold={"states": ["CASUAL"], "left": {}}, history=[OFFERED]))
+    answers = {
+        "line 1": compact("SHOW_ITEMS", "OFFER_SELL", show=["Sharp Axe", "Local Map"]),
+        "line 2": compact("SHOW_ITEMS", "OFFER_SELL", show=["Sharp Axe"]),
+        "line 3": compact("OFFER_SELL", "OFFER_SELL", cart=[["Sharp Axe", 1]]),
+        "line 4": compact("CASUAL", "OFFER_SELL"),
+    }
+    metrics, predictions, _ = bench(cases, answers)
+    assert [p["failed"] for p in predictions] == [[], ["shown"], ["state", "shown"], ["cart"]]
+    assert metrics["shown_ok_rate"] == pytest.approx(1 / 3)
+
+
+def test_an_order_below_the_limit_is_asked_about_as_it_is_where_it_is_served(bench):
+    cases = [case(1, gold={"states": ["OFFER_SELL"], "left": {"axe": 1}}, player="sharp thing")]
+    linked = "sharp {Sharp Axe} thing"  # as the model reads it
+    order = {linked: compact("OFFER_SELL", cart=[["Sharp Axe", 1]])}
+    for below, failed in ((0.0, []), (0.5, ["state", "cart"])):
+        options: dict[str, Any] = {"guard": "state", "method": "astp-stepwise", "ask_below": below}
+        _, predictions, engine = bench(cases, order, **options)
+        assert predictions[0]["failed"] == failed and engine.asked, "no answer is taken over"
+
+
 def test_garbage_is_no_valid_json_but_may_still_be_judged(bench):
     metrics, predictions, _ = bench([case(1), case(2)], {"line 1": "garbage"})
     assert metrics["valid_json_rate"] == 0.5
@@ -271,6 +323,10 @@ def test_cases_alone_and_in_batches_give_the_same_answers(bench):
         (case(2, playr="x"), "playr"),
         (case(1), "'c1' stands twice"),
         (case(2, player=7), "player"),
+        (case(2, gold={"states": ["CASUAL"], "left": {"axx": 1}}), "did you mean 'axe'"),
+        (case(2, gold={"states": ["CASUAL"], "shown": ["axx"]}), "did you mean 'axe'"),
+        (case(2, session={"version": 1}), "session: "),
+        (case(2, session={"version": 99}), "session: "),
         (case(2, history=[{"player": "x", "npc": {"npc_dialogue": "y"}}]), "context_type"),
         (case(2, history=[{"player": "x", "npc": {"npc_dialogue": "y", "context_type": "TALK"}}]), "unknown state 'TALK'"),
         (case(2, history=[json.loads(json.dumps(OFFERED).replace('"axe"', '"axx"'))]), "unknown item 'axx'"),
@@ -281,6 +337,13 @@ def test_a_mistake_in_a_cases_file_is_named_with_its_line(bench, bad, complaint,
         bench([case(1), bad])
     assert complaint in str(refused.value) and "cases.jsonl:2" in str(refused.value)
     assert not (tmp_path / "out").exists(), "nothing is written for a file that cannot be run"
+
+
+def test_a_session_of_another_format_or_beside_a_history_is_refused(bench, kept):
+    with pytest.raises(HaggleError, match=r"c1: .*format astp-stepwise, not astp-compact"):
+        bench([case(1, session=kept)])
+    with pytest.raises(HaggleError, match=r"cases\.jsonl:1: has a session and a history"):
+        bench([case(1, session=kept, history=[OFFERED])])
 
 
 def test_empty_lines_do_not_shift_the_number_of_a_bad_one(tmp_path, bench):
