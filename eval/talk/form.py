@@ -14,7 +14,6 @@ from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
 
 from eval.talk.conversation import Conversation, Table
-from eval.talk.goals import voices
 from eval.talk.judgements import (
     Judgement,
     JudgeName,
@@ -118,7 +117,7 @@ def _shown(table: Table, talk: Conversation, judged: dict[str, Judgement]) -> di
     return {
         "id": talk.id,
         "wants": goal.wants,
-        "voice": voices()[goal.voice],
+        "voice": goal.manner,
         "shop": world.situation.location,
         "merchant": world.merchant.name,
         "currency": world.currency,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,17 +38,23 @@ class Goal(Record):
     `wants` is all that the player is told. The goal is reached when what was bought is one of
     `baskets` (pieces by item id; `any` is one or more; `{}` is nothing) for `at_most` in all. With
     `answered` the player must also have asked about the goods, and no question was left open.
-    `minimum` is the fewest turns to the sale, or to the end where nothing is to be bought.
+    `minimum` is the fewest turns to the sale, or to the end where nothing is to be bought. `voice`
+    is a name of `voices.yaml`, or other words for how the player speaks.
     """
 
     id: Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=80)]
     shop: Annotated[str, Field(min_length=1)]
     wants: Annotated[str, Field(min_length=1, max_length=600)]
-    voice: str
+    voice: Annotated[str, Field(min_length=1, max_length=80)]
     baskets: Annotated[list[Basket], Field(min_length=1)]
     at_most: Price | None = None
     answered: bool = False
     minimum: Annotated[int, Field(ge=1, le=100)]
+
+    @property
+    def manner(self) -> str:
+        """How the player speaks, as it is told to who plays."""
+        return voices().get(self.voice, f"Your way of speaking: {self.voice}.")
 
     @property
     def open_ended(self) -> bool:
@@ -181,8 +188,9 @@ def _shop(name: str, path: Path) -> World:
 
 
 def _check(goal: Goal, world: World, where: str) -> None:
-    """Raise HaggleError for a goal that nobody can reach, or a voice that nobody has."""
-    if goal.voice not in voices():
+    """Raise HaggleError for a goal that nobody can reach, or a voice that is mistyped."""
+    one_word = goal.voice.isalpha() and goal.voice not in voices()
+    if one_word and get_close_matches(goal.voice, voices(), cutoff=0.7):
         hint = nearest(goal.voice, voices())
         raise HaggleError(f"unknown voice {goal.voice!r}", where=where, hint=hint)
     for item, number in ((i, n) for basket in goal.baskets for i, n in basket.items()):

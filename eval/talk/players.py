@@ -15,7 +15,7 @@ from data_gen.teachers.asking import drive, refuse_echo, until_accepted
 from data_gen.teachers.config import PlayerConfig
 from data_gen.teachers.report import RoleTally
 from eval.talk.conversation import Conversation, Say
-from eval.talk.goals import GoalSet, find_goal, voices
+from eval.talk.goals import GoalSet, find_goal
 from haggle.core.config import Record, parse
 from haggle.core.engine import Engine, Generation, GenerationRequest, Message
 from haggle.core.errors import HaggleError
@@ -82,7 +82,7 @@ class GoalPlayer:
             location=world.situation.location,
             merchant=world.merchant.name,
             wants=goal.wants,
-            voice=voices()[goal.voice],
+            voice=goal.manner,
             turns=[
                 {"player": clean_utterance(turn.player), "says": clean_utterance(turn.says)}
                 for turn in talk.turns

@@ -22,7 +22,7 @@ from eval.talk.conversation import (
     begin,
     kept_setting,
 )
-from eval.talk.goals import GoalSet, voices
+from eval.talk.goals import GoalSet
 from eval.talk.players import TalkPlayer
 from eval.usage import Meter
 from haggle.core.config import Record, parse
@@ -181,7 +181,7 @@ def _prompt(table: Table, talk: Conversation) -> dict[str, Any]:
         "conversation": talk.id,
         "turn": len(talk.turns) + 1,
         "wants": goal.wants,
-        "voice": voices()[goal.voice],
+        "voice": goal.manner,
         "shop": world.situation.location,
         "merchant": world.merchant.name,
         "said": talk.turns[-1].says if talk.turns else "",

@@ -56,6 +56,17 @@ def test_the_hand_written_goals_can_be_reached_in_shops_of_their_own():
     assert not shipped & set(found.worlds)
 
 
+@pytest.mark.parametrize("path", sorted(HAND_WRITTEN.parents[1].glob("talk*/goals.yaml")), ids=str)
+def test_all_goals_of_the_project_load_and_tell_how_the_player_speaks(path):
+    for told in load_goals(path).goals.values():
+        assert "you" in told.manner.casefold() and told.manner.endswith(".")
+
+
+def test_a_voice_may_be_told_in_other_words():
+    assert goal(voice="drunk and rambling").manner == "Your way of speaking: drunk and rambling."
+    assert goal(voice="gruff").manner == voices()["gruff"]
+
+
 def test_goals_are_drawn_for_any_shop_and_the_seed_fixes_them():
     worlds = [named_world(name) for name in ("frontier_shop", "trench_outfitter")]
     one, again, other = (draw_goals(worlds, 32, seed) for seed in (1, 1, 2))
