@@ -19,7 +19,6 @@ from pydantic import BeforeValidator, Field, InstanceOf
 
 from data_gen.corpus_check import check_files
 from data_gen.language.phrasebook import Split
-from data_gen.said_acts import with_act
 from data_gen.sources import row_messages
 from haggle.core.config import Record, load_config
 from haggle.core.errors import HaggleError, nearest
@@ -30,6 +29,7 @@ from haggle.trade.formula import Formula
 from haggle.trade.merchant import written
 from haggle.trade.methods import DEFAULT_METHOD, get_method
 from haggle.trade.records import SCHEMA_VERSION, Scenario, TurnRecord
+from haggle.trade.said_act import with_act
 from haggle.trade.session import Session
 from haggle.trade.wire import UNLISTED, Bid, Proposal, Quantity, encode_compact
 from haggle.trade.world import World

@@ -10,7 +10,7 @@ from data_gen.language.phrasebook import Split
 from data_gen.players.righting import Slip
 from data_gen.players.scripted import Drill, ScriptedPlayer, sample_profile
 from data_gen.players.speaker import cart_lines
-from data_gen.said_acts import with_act
+from data_gen.said_acts import word_for
 from data_gen.slips import slip
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
@@ -20,6 +20,7 @@ from haggle.trade.merchant import written
 from haggle.trade.methods import Method
 from haggle.trade.records import Dialogue, PlayedTurn, Scenario, Truth, TurnRecord
 from haggle.trade.resolve import Resolved, resolve
+from haggle.trade.said_act import with_act
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal, encode_compact
 
@@ -93,7 +94,7 @@ class Play:
         wanted = {by_id[i].item_name: n for i, n in goal.cart.items()}
         self.player.slip = Slip(self.act, text, before, wanted)
         self.unlearned.add(len(session.exchanges))
-        wrong = with_act(session, text, wrong, self.act)
+        wrong = with_act(session, text, wrong, word_for(self.act))
         written(session, text, encode_compact(wrong, session.procedure))
         self._pending = None
 
@@ -145,7 +146,7 @@ def play_oracle(play: Play) -> Dialogue:
             play.go_wrong(text, wrong, goal)
             continue
         proposal = as_meant(play.session, text, play.oracle, play.act)
-        proposal = with_act(play.session, text, proposal, play.act)
+        proposal = with_act(play.session, text, proposal, word_for(play.act))
         answer = encode_compact(proposal, play.session.procedure)
         play.add(written(play.session, text, answer), goal)
     return play.dialogue("oracle", "state")

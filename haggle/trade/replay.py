@@ -15,6 +15,7 @@ from haggle.trade.outcome import remember
 from haggle.trade.placeholders import unfill
 from haggle.trade.resolve import Resolved
 from haggle.trade.response import ContextDetails, ItemLine, MerchantResponse
+from haggle.trade.said_act import with_act
 from haggle.trade.session import Session
 from haggle.trade.wire import Bid, Proposal
 from haggle.trade.world import money
@@ -76,6 +77,7 @@ def replay(session: Session, exchange: PastExchange) -> None:
         show=tuple(names.values()) if state.payload == "show" else None,
         bid=bid_in(exchange.player) if state.payload == "bid" else None,
     )
+    proposal = with_act(session, exchange.player, proposal)
     proposal = shortened(session, exchange.player, proposal)
     response = _response(session, npc, names)
     shown = tuple(names.values()) if state.payload == "show" else ()

@@ -11,6 +11,7 @@ from haggle.core.codec import fits
 from haggle.dataset import decisions
 from haggle.trade.merchant import constraint_for
 from haggle.trade.methods import get_method
+from haggle.trade.replay import PastExchange, replay
 from haggle.trade.session import Session
 from haggle.trade.wire import ACTS
 from haggle.trade.world_io import named_world
@@ -51,3 +52,10 @@ def test_the_act_must_be_decoded_where_the_format_has_it(name, legal):
     assert fits(constraint, '{"last":"","act":"talk","state":"CASUAL"}') is legal
     assert fits(constraint, '{"last":"","state":"CASUAL"}') is not legal
     assert not fits(constraint, '{"last":"","act":"dance","state":"CASUAL"}')
+
+
+def test_an_earlier_conversation_that_is_taken_over_says_it_too():
+    session = Session(named_world("frontier_shop"), method=get_method("astp-acted"))
+    told = {"npc_dialogue": "Good day.", "context_type": "CASUAL"}
+    replay(session, PastExchange.model_validate({"player": "hello there", "npc": told}))
+    assert json.loads(session.exchanges[0].answer)["act"] == "talk"
