@@ -20,6 +20,7 @@ from haggle.language.tokens import affirmed, hidden_characters, is_marked, spoke
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
+TRAILS_OFF = " .…"  # how a line ends that trails off
 AGAIN = "again: "  # before an answer to a second question
 HARMLESS = 6.5  # log odds above which a judge finds nothing beside an agreement but small talk
 DOUBTFUL = -6.9  # below which it overrules an agreement that code has read
@@ -53,7 +54,8 @@ def read_answer(
     again: bool = False,
 ) -> Evidence:
     """What a line, said to a review of these terms, is evidence of; `others`: it names other goods
-    of the shop; `again`: a first answer was not understood."""
+    of the shop; `again`: a first answer was not understood. A second yes of which every word is
+    accounted for is not doubted again."""
     if len(line) > MAX_LINE or hidden_characters(line) or is_marked(line):
         return Evidence("open", "unclear")
     answer = Answer(line, terms)
@@ -61,19 +63,25 @@ def read_answer(
         return Evidence("refuses")
     if answer.is_all("cancel"):
         return Evidence("cancels")
+    if again and (answer.affirms() or _is_yes(line.rstrip(TRAILS_OFF), terms)):
+        return Evidence("affirms")  # who was asked for just a yes and says "yes...", says it
     least = _least_odds(answer, others=others, again=again, judged=judge is not None)
-    affirms = least == -math.inf or (
-        least < math.inf
-        and (judge is None or judge.agreement(AGAIN * again + answer.in_general()) > least)
+    affirms = least < math.inf and (
+        judge is None or judge.agreement(AGAIN * again + answer.in_general()) > least
     )
     return Evidence("affirms") if affirms else Evidence("open", *answer.doubt())
 
 
+def _is_yes(line: str, terms: Terms) -> bool:
+    """Whether every word is accounted for, and one is a yes: more than "fine"."""
+    answer = Answer(line, terms)
+    return answer.affirms() and answer.agrees_in_part(again=True)
+
+
 def _least_odds(answer: Answer, *, others: bool, again: bool, judged: bool) -> float:
-    """The log odds above which a judge lets a line agree; infinite where code reads no yes in it.
-    A second yes of which every word is accounted for is not doubted again."""
+    """The log odds above which a judge lets a line agree; infinite where code reads no yes in it."""
     if answer.affirms():
-        return -math.inf if again else DOUBTFUL
+        return DOUBTFUL
     in_part = judged and not others and answer.agrees_in_part(again=again)
     return HARMLESS if in_part else math.inf
 

@@ -137,6 +137,20 @@ def test_a_second_yes_of_which_every_word_is_read_is_not_doubted_again():
     assert verdict("fine", Sure(NO), again=True) == "affirms"
 
 
+@pytest.mark.parametrize("line", ["yes...", "um, yes, please…", "yes, deal .."])
+def test_a_second_yes_may_trail_off(line):
+    for judge in (None, Sure(NO)):
+        assert verdict(line, judge) == "open", "the first one puts it off"
+        assert verdict(line, judge, again=True) == "affirms"
+
+
+@pytest.mark.parametrize(
+    "line", ["yes, but...", "yes, if...", "yes... not", "well...", "fine...", "sure…", "..."]
+)
+def test_what_trails_off_behind_other_words_is_no_second_yes(line):
+    assert verdict(line, None, again=True) == "open"
+
+
 @pytest.mark.parametrize("word", [*CHANGING, "nein"])
 def test_a_word_that_changes_terms_stands_beside_no_agreement_in_its_sentence(word: str):
     for line in ("the wind tore my {} roof off, wrap them up", "wrap them up, {} the wind is up"):
