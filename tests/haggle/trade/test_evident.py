@@ -75,3 +75,25 @@ def test_goods_of_an_earlier_order_may_come_back(customer: Any) -> None:
 def test_a_word_of_a_name_is_evidence(customer: Any) -> None:
     both = [["Slow Fuse", 4], ["Red Rocket", 3], ["Fire Bucket", 1]]
     assert customer.turn("OFFER_SELL", "", "chuck us a bucket", cart=both).cart["bucket"] == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Take the rockets back, madam.", "I'll give the rockets back", "the rockets go back",
+     "I won't take the rockets"],
+)  # fmt: skip
+def test_goods_that_a_line_gives_back_leave_the_order_also_in_small_talk(
+    customer: Any, line: str
+) -> None:
+    customer.turn("CASUAL", "OFFER_SELL", line)
+    assert customer.session.cart == {"slow": 4}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["I'm taking the rockets back home to my wife", "give me the rockets back",
+     "I won't take the rockets if they are wet inside", "can I give the rockets back?"],
+)  # fmt: skip
+def test_words_that_only_sound_like_giving_back_take_nothing_out(customer: Any, line: str) -> None:
+    customer.turn("CASUAL", "OFFER_SELL", line)
+    assert customer.session.cart == {"slow": 4, "red": 3}
