@@ -79,7 +79,7 @@ def _is_yes(line: str, terms: Terms) -> bool:
 
 
 def _least_odds(answer: Answer, *, others: bool, again: bool, judged: bool) -> float:
-    """The log odds above which a judge lets a line agree; infinite where code reads no yes in it."""
+    """The log odds above which a judge lets a line agree; infinite where code reads no yes."""
     if answer.affirms():
         return DOUBTFUL
     in_part = judged and not others and answer.agrees_in_part(again=again)

@@ -272,7 +272,7 @@ def test_eval_cases_writes_metrics_with_the_agreed_keys(haggle: Run, folder: Pat
     metrics = read_json(folder / "out" / "metrics.json")
     rates = {
         "n", "state_accuracy", "cart_accuracy", "joint_accuracy", "forbidden_rate",
-        "price_ok_rate", "valid_json_rate", "wrongful_sales", "held_up_yeses",
+        "price_ok_rate", "shown_ok_rate", "valid_json_rate", "wrongful_sales", "held_up_yeses",
     }  # fmt: skip
     assert set(metrics) == rates | {
         "by_tag", "latency_s", "engine", "guard", "model", "renewed",

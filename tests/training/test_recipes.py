@@ -25,6 +25,7 @@ from training.recipes import load_stages, load_train_config
 
 RECIPES = sorted((CONFIGS / "train").glob("*.yaml"))
 MEASURED = {
+    "acted",
     "ablation",
     "demo",
     "pca_d_dialogues",
