@@ -39,6 +39,26 @@ ACTS = frozenset(
 )
 
 
+# The word that the format `acted` has for a kind of act; for an order, and all others, see `word`.
+_WORDS = {
+    "browse": "look",
+    "recommend": "look",
+    "unclear": "look",
+    "ask_item": "ask",
+    "ask_price": "ask",
+    "ask_stock": "ask",
+    "ask_unsold": "ask",
+    "compare": "ask",
+    "restate": "ask",
+    "clear": "clear",
+    "haggle": "bid",
+    "agree": "agree",
+    "hesitate": "refuse",
+    "leave": "leave",
+    "insult": "leave",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """A player's hidden act. `name` is the phrasebook's act, `kind` what it asks of the merchant.
@@ -56,6 +76,13 @@ class Act:
     bid: Bid = None
     changed: bool = False
     change: Change = ()
+
+    @property
+    def word(self) -> str:
+        """The word that the format `acted` has for it."""
+        if self.kind == "order":
+            return "change" if self.changed else "order"
+        return _WORDS.get(self.kind, "talk")
 
 
 Spoken = tuple[Act, str]

@@ -10,7 +10,6 @@ from data_gen.language.phrasebook import Split
 from data_gen.players.righting import Slip
 from data_gen.players.scripted import Drill, ScriptedPlayer, sample_profile
 from data_gen.players.speaker import cart_lines
-from data_gen.said_acts import word_for
 from data_gen.slips import slip
 from data_gen.teachers.oracle import propose
 from data_gen.worlds import Shop
@@ -94,7 +93,7 @@ class Play:
         wanted = {by_id[i].item_name: n for i, n in goal.cart.items()}
         self.player.slip = Slip(self.act, text, before, wanted)
         self.unlearned.add(len(session.exchanges))
-        wrong = with_act(session, text, wrong, word_for(self.act))
+        wrong = with_act(session, text, wrong, self.act.word)
         written(session, text, encode_compact(wrong, session.procedure))
         self._pending = None
 
@@ -146,7 +145,7 @@ def play_oracle(play: Play) -> Dialogue:
             play.go_wrong(text, wrong, goal)
             continue
         proposal = as_meant(play.session, text, play.oracle, play.act)
-        proposal = with_act(play.session, text, proposal, word_for(play.act))
+        proposal = with_act(play.session, text, proposal, play.act.word)
         answer = encode_compact(proposal, play.session.procedure)
         play.add(written(play.session, text, answer), goal)
     return play.dialogue("oracle", "state")

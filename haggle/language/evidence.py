@@ -63,7 +63,7 @@ def read_answer(
         return Evidence("refuses")
     if answer.is_all("cancel"):
         return Evidence("cancels")
-    if again and (answer.affirms() or _is_yes(line.rstrip(TRAILS_OFF), terms)):
+    if again and (answer.affirms() or _is_mere_yes(line.rstrip(TRAILS_OFF), terms)):
         return Evidence("affirms")  # who was asked for just a yes and says "yes...", says it
     least = _least_odds(answer, others=others, again=again, judged=judge is not None)
     affirms = least < math.inf and (
@@ -72,10 +72,10 @@ def read_answer(
     return Evidence("affirms") if affirms else Evidence("open", *answer.doubt())
 
 
-def _is_yes(line: str, terms: Terms) -> bool:
-    """Whether every word is accounted for, and one is a yes: more than "fine"."""
+def _is_mere_yes(line: str, terms: Terms) -> bool:
+    """Whether a line is nothing but a yes, with courtesy: more than "fine", "deal", "I take it"."""
     answer = Answer(line, terms)
-    return answer.affirms() and answer.agrees_in_part(again=True)
+    return answer.is_all("bare") and answer.affirms()
 
 
 def _least_odds(answer: Answer, *, others: bool, again: bool, judged: bool) -> float:

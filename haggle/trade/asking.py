@@ -32,7 +32,7 @@ from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
-from haggle.trade.wanted import put_back, ruled_out, said_stems
+from haggle.trade.wanted import ruled_out, said_stems, unwanted
 from haggle.trade.wire import Proposal
 
 MOST_CHOICES = 3
@@ -133,8 +133,7 @@ def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
     if meant is None or _asks_or_denies(session, line):
         return ()
     reading, cart = session.read(line), dict(meant.cart)
-    out = ruled_out(session.world, line) | put_back(session.world, line)
-    out |= only_asked(session, line)
+    out = unwanted(session.world, line) | only_asked(session, line)
     sure = [m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed]
     told = {m.candidates[0].id: m for m in sure if m.candidates[0].id not in out}
     same = told.keys() & cart.keys() or (told and patterns.YES.match(line.casefold()))

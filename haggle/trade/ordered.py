@@ -57,7 +57,7 @@ from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
 from haggle.trade.telling import in_short, questions
-from haggle.trade.wanted import put_back, ruled_out
+from haggle.trade.wanted import put_back, ruled_out, unwanted
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
@@ -106,7 +106,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         asked = tuple(t for t in asked if t[0] not in questioned or t[0] in own)
         asked = tuple((n, own[n] if n in questioned else number) for n, number in asked)
         if not dict(asked).keys() - own.keys():  # what is only asked about replaces nothing
-            gone = out | ruled_out(session.world, heard.line) | put_back(session.world, heard.line)
+            gone = out | unwanted(session.world, heard.line)
             stays = {n: q for n, q in own.items() if item_id(session.world, n) not in gone}
             asked = tuple((stays | dict(asked)).items())
         if not asked and session.cart:  # a question replaces nothing

@@ -26,14 +26,14 @@ from haggle.trade.knowledge import (
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.session import Session
-from haggle.trade.wanted import put_back, ruled_out, telling
+from haggle.trade.wanted import telling, unwanted
 
 _WORD = re.compile(r"[a-z]+")
 
 
 def as_worded(session: Session, line: str, cart: Cart) -> Cart:
     """An order with the goods that a line names beyond doubt in the numbers that it gives them."""
-    reading, out, told = session.read(line), _out(session, line), dict[str, set[int]]()
+    reading, out, told = session.read(line), unwanted(session.world, line), dict[str, set[int]]()
     for mention in reading.mentions:
         item, number = one_meant(session, line, mention), _number(reading.line, mention)
         words = set(_WORD.findall(clause_of(reading.line, mention.start).casefold()))
@@ -47,7 +47,7 @@ def as_worded(session: Session, line: str, cart: Cart) -> Cart:
 
 def borne_out(session: Session, line: str, cart: Cart) -> bool:
     """Whether an order is what a line says, with what is in the cart already."""
-    held, out, told = session.cart, _out(session, line), _numbers(session, line, cart)
+    held, out, told = session.cart, unwanted(session.world, line), _numbers(session, line, cart)
     if told is None or _leaves_open(session, line) or _besides(session, line):
         return False
     gone = held.keys() - cart.keys()
@@ -87,7 +87,7 @@ def _leaves_open(session: Session, line: str) -> bool:
 def _numbers(session: Session, line: str, cart: Cart) -> dict[str, set[int]] | None:
     """The numbers that a line tells of goods, a step as what it comes to; None where some of its
     words may mean several goods."""
-    reading, held, out = session.read(line), session.cart, _out(session, line)
+    reading, held, out = session.read(line), session.cart, unwanted(session.world, line)
     told: dict[str, set[int]] = {i: {n} for i, n in _pointed_at(session, line).items()}
     packs: int | None = None
     for mention in reading.mentions:
@@ -102,10 +102,6 @@ def _numbers(session: Session, line: str, cart: Cart) -> dict[str, set[int]] | N
             number = cart.get(item, 0)
         told.setdefault(item, set()).update({number} if number else set())
     return told
-
-
-def _out(session: Session, line: str) -> frozenset[str]:
-    return ruled_out(session.world, line) | put_back(session.world, line)
 
 
 def one_meant(session: Session, line: str, mention: Mention) -> str | None:

@@ -9,8 +9,6 @@ from haggle.trade.edits import held
 from haggle.trade.session import Session
 from haggle.trade.wire import ASKABLE, Proposal
 
-_STATES = {"END": "leave", "NEGOTIATE": "bid", "FINAL_CHECK": "agree", "COMMIT_SALE": "agree"}
-
 
 def with_act(session: Session, line: str, proposal: Proposal, act: str = "") -> Proposal:
     """The proposal with what the player does, where the session's format says it: `act`, or what
@@ -23,13 +21,18 @@ def with_act(session: Session, line: str, proposal: Proposal, act: str = "") -> 
 
 
 def _told_by(session: Session, line: str, proposal: Proposal) -> str:
-    if proposal.state == "SHOW_ITEMS":
-        return "ask" if "?" in line else "look"
-    if proposal.state == "OFFER_SELL":
+    procedure, state = session.procedure, session.procedure.state(proposal.state)
+    if state.payload == "cart":
         same = proposal.change == () or dict(proposal.cart or ()) == held(session)
         return "ask" if same else "change" if session.cart else "order"
+    if state.payload == "show":
+        return "ask" if "?" in line else "look"
+    if state.payload == "bid":
+        return "bid"
+    if procedure.is_review(proposal.state) or procedure.is_critical(proposal.state):
+        return "agree"
+    if state.resets:
+        return "leave"
     if proposal.cart == ():
         return "clear"
-    if proposal.state == "CASUAL" and session.procedure.is_review(session.last):
-        return "refuse"
-    return _STATES.get(proposal.state, "talk")
+    return "refuse" if procedure.is_review(session.last) else "talk"

@@ -45,6 +45,11 @@ def put_back(world: World, line: str) -> frozenset[str]:
     return _meant(world, back, wanted | refused)
 
 
+def unwanted(world: World, line: str) -> frozenset[str]:
+    """Ids of the goods that a line does not want, or takes out of the order."""
+    return ruled_out(world, line) | put_back(world, line)
+
+
 def said_stems(text: str) -> frozenset[str]:
     """The stems of what a text says and does not rule out, signs left out."""
     return frozenset(stem for stem in _wanted(text)[0] if stem[0] != "#")

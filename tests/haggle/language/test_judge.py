@@ -137,7 +137,7 @@ def test_a_second_yes_of_which_every_word_is_read_is_not_doubted_again():
     assert verdict("fine", Sure(NO), again=True) == "affirms"
 
 
-@pytest.mark.parametrize("line", ["yes...", "um, yes, please…", "yes, deal .."])
+@pytest.mark.parametrize("line", ["yes...", "um, yes, please…", "yes, thank you .."])
 def test_a_second_yes_may_trail_off(line):
     for judge in (None, Sure(NO)):
         assert verdict(line, judge) == "open", "the first one puts it off"
@@ -145,7 +145,19 @@ def test_a_second_yes_may_trail_off(line):
 
 
 @pytest.mark.parametrize(
-    "line", ["yes, but...", "yes, if...", "yes... not", "well...", "fine...", "sure…", "..."]
+    "line",
+    [
+        "yes, but...",
+        "yes, if...",
+        "yes... not",
+        "well...",
+        "fine...",
+        "sure…",
+        "i take it...",
+        "deal...",
+        "yes, goodbye...",
+        "...",
+    ],
 )
 def test_what_trails_off_behind_other_words_is_no_second_yes(line):
     assert verdict(line, None, again=True) == "open"
