@@ -66,8 +66,11 @@ class Case(Record):
     tags: list[str] = []
 
 
-def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
-    """Read a cases file. Raises HaggleError naming file, line and field."""
+def load_cases(
+    path: str | Path, worlds: dict[str, World], method: str = DEFAULT_METHOD
+) -> list[Case]:
+    """Read a cases file, to be answered in the format of `method`. Raises HaggleError naming file,
+    line and field."""
     path = Path(path)
     procedure = load_procedure()
     cases: list[Case] = []
@@ -90,8 +93,7 @@ def load_cases(path: str | Path, worlds: dict[str, World]) -> list[Case]:
         if case.id in seen:
             raise HaggleError(f"id {case.id!r} stands twice", where=where)
         seen.add(case.id)
-        kept = case.session or {}
-        _session(case, worlds, str(kept.get("method", DEFAULT_METHOD)), where)
+        _session(case, worlds, method, where)
         cases.append(case)
     if not cases:
         raise HaggleError("holds no case", where=str(path))
@@ -248,7 +250,7 @@ def run_cases(
     versions of an engine behind an API.
     """
     worlds = load_worlds(worlds_dir)
-    cases = load_cases(cases_path, worlds)
+    cases = load_cases(cases_path, worlds, method)
     by_id = {case.id: case for case in cases}
     told = to_json({name: world.model_dump() for name, world in worlds.items()})
     identity = {

@@ -280,7 +280,7 @@ def cases(
 
     level, spoken = check_level(guard), check_method(method, engine, gguf)
     reader = linker(embeddings) if embeddings != "off" else None
-    load_cases(cases, load_worlds(worlds))  # bad input is told before a model is loaded
+    load_cases(cases, load_worlds(worlds), spoken)  # bad input is told before a model is loaded
     from serving.engines import ask_below_of, open_engine
 
     loaded = open_engine(engine, gguf)

@@ -24,7 +24,7 @@ def test_the_sets_of_the_project_load(name, count):
 def test_labelled_talk_loads_with_the_shops_of_the_corpus():
     folder = Path(__file__).parents[2]
     worlds = load_worlds(folder / "data_gen" / "corpus" / "worlds")
-    cases = load_cases(folder / "eval" / "benchmarks" / "talked.jsonl", worlds)
+    cases = load_cases(folder / "eval" / "benchmarks" / "talked.jsonl", worlds, "astp-stepwise")
     assert len(cases) == 778 and len({c.world for c in cases}) == 6
     assert all(c.session is not None and c.gold.left is not None for c in cases)
 
