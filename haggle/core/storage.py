@@ -43,17 +43,24 @@ def atomic_write_text(path: str | Path, text: str) -> None:
 
 
 @contextmanager
-def atomic_dir(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary sibling directory; it replaces `path` when the block succeeds."""
+def atomic_dir(path: str | Path, *, once: bool = False) -> Iterator[Path]:
+    """Yield a temporary sibling directory; it replaces `path` when the block succeeds.
+
+    With `once` a directory that somebody else has put there meanwhile stays, as it is in use.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    mark = uuid.uuid4().hex[:8]
+    temporary, before = (path.with_name(f".{path.name}.{mark}.{end}") for end in ("part", "old"))
     try:
         temporary.mkdir()
         yield temporary
+        if path.exists() and once:
+            return
         if path.exists():
-            shutil.rmtree(path)
+            os.replace(path, before)
         os.replace(temporary, path)
+        shutil.rmtree(before, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -104,7 +104,7 @@ def convert_gguf(gguf: Path, target: Path, *, name: str, licence: str) -> None:
     _split_digits(gguf, tokenizer)
     model = model.to(torch.bfloat16)
     model.config.dtype = torch.bfloat16
-    with atomic_dir(target) as directory:
+    with atomic_dir(target, once=True) as directory:
         model.save_pretrained(directory)
         tokenizer.save_pretrained(directory)
         source = {"name": name, "licence": licence, "gguf": str(gguf)}

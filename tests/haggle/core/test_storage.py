@@ -87,6 +87,18 @@ def test_a_directory_appears_whole_or_keeps_its_old_content(tmp_path):
     with atomic_dir(target) as folder:
         (folder / "c").write_text("3", encoding="utf-8")
     assert names(target) == ["c"]
+    assert names(tmp_path) == ["model"]
+
+
+def test_what_is_made_once_stays_where_another_process_was_faster(tmp_path):
+    target = tmp_path / "model"
+    with atomic_dir(target, once=True) as slow:
+        (slow / "weights").write_text("1", encoding="utf-8")
+        with atomic_dir(target, once=True) as fast:
+            (fast / "weights").write_text("1", encoding="utf-8")
+        open_since = (target / "weights").stat().st_ino
+    assert (target / "weights").stat().st_ino == open_since
+    assert names(tmp_path) == ["model"]
 
 
 def test_json_goes_there_and_back(tmp_path):
