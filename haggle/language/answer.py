@@ -48,12 +48,13 @@ class Answer:
 
     def _joined(self) -> set[int]:
         """Places of words that belong to the word before, with no comma between: no phrase begins
-        there. `I'm in | a bag would be grand`, `it's | cold outside`."""
+        there. `I'm in | a bag would be grand`, `it's | cold outside`, `it is so | cold`."""
         return {
             place + 1
             for clause in self._clauses
             for place in range(clause.start, clause.stop - 1)
             if self._tokens[place].shortened
+            or (place > clause.start and self._words[place] in self._english.lexicon.intensifying)
             or (self._tokens[place].text, self._tokens[place + 1].text) in self._english.joints
         }
 

@@ -29,6 +29,7 @@ class Lexicon(Record):
     leading: list[str]
     hanging: list[str]
     halting: list[str]
+    intensifying: list[str]
     tags: list[str]
     speakers: list[str]
     joints: list[list[str]]

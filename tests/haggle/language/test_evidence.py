@@ -198,6 +198,9 @@ JARS = Terms(
         # words that belong to the next one
         ("I'm in a bag would be grand", False),
         ("yes, it's cold outside", False),
+        ("man it's so cold out there my hands are like ice", False),
+        ("it's right cold out there", False),
+        ("it is so, thank you", True),
         ("so it's 145", False),
         ("I accept that you are right", False),
         ("I'm in", True),
