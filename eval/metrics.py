@@ -38,6 +38,12 @@ def _priced(turn: TurnRecord) -> bool:
     return details is not None and details.original_price is not None
 
 
+def agreed_to(turns: Sequence[PlayedTurn]) -> Rate:
+    """Sales that scripted players meant to close. STCR does not see whether they did."""
+    critical = _critical()
+    return share(t.truth.state in critical for t in turns if t.truth and t.state in critical)
+
+
 def price_true(turn: TurnRecord) -> bool:
     """The total stated is the sum of the items, and no untrue number is spoken."""
     return not {"price", "numbers"} & set(turn.failed)
@@ -121,6 +127,7 @@ def summarize(dialogues: Sequence[Dialogue]) -> dict[str, Any]:
         "rounds": spread([float(len(d.turns)) for d in dialogues]),
         "reached_commit": share(any(t.state in _critical() for t in d.turns) for d in dialogues),
         "stcr": stcr(dialogues),
+        "agreed_to": agreed_to(turns),
         "price_accuracy": price_accuracy(turns),
         "sirr": sirr(turns),
         "valid_json": share(turn.valid_json for turn in turns),

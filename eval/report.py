@@ -208,6 +208,7 @@ def _latency(summary: Mapping[str, Any]) -> tuple[str, str]:
 
 LINES: list[tuple[str, Ours, Theirs]] = [
     ("State transition compliance (STCR)", _rate("stcr"), _stcr),
+    ("Sales that the player agreed to", _rate("agreed_to"), _missing),
     ("Price accuracy, OFFER_SELL", _rate("price_accuracy", "offer"), _offer),
     ("Price accuracy, others", _rate("price_accuracy", "others"), _others),
     ("Sellable item response rate (SIRR)", _rate("sirr"), _sirr),

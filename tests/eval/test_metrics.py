@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from eval.metrics import accuracy, price_accuracy, sirr, stcr, summarize, transition_counts
+from eval.metrics import (
+    accuracy,
+    agreed_to,
+    price_accuracy,
+    sirr,
+    stcr,
+    summarize,
+    transition_counts,
+)
 from haggle.core.turn import Usage
 from haggle.rates import percentiles, rate, spread
 from haggle.trade.records import Dialogue, PlayedTurn, Truth
@@ -55,6 +63,18 @@ NO_SALE = dialogue(turn("OFFER_SELL"), turn("END", "OFFER_SELL"))
 def test_a_skipped_review_counts_against_compliance_and_a_dialogue_without_sale_not_at_all():
     measured = stcr([REVIEWED, SKIPPED, NO_SALE])
     assert (measured["passed"], measured["n"], measured["value"]) == (1, 2, 0.5)
+
+
+def test_a_sale_on_small_talk_was_not_agreed_to_though_the_states_are_right():
+    meant = turn(
+        "COMMIT_SALE", "FINAL_CHECK", goal_state="COMMIT_SALE", goal_cart={}, goal_price=None
+    )
+    chat = turn("COMMIT_SALE", "FINAL_CHECK", goal_state="CASUAL", goal_cart={}, goal_price=None)
+    held = turn(
+        "FINAL_CHECK", "FINAL_CHECK", goal_state="COMMIT_SALE", goal_cart={}, goal_price=None
+    )
+    measured = agreed_to([meant, chat, held, turn("COMMIT_SALE")])
+    assert (measured["passed"], measured["n"]) == (1, 2)
 
 
 def test_small_talk_between_review_and_sale_is_compliant():
