@@ -7,7 +7,9 @@ page of it faults again in the next layer: half of a step went into the kernel (
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
+from collections.abc import Callable
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's malloc.h
 NEVER = -1
@@ -16,10 +18,24 @@ NEVER = -1
 def keep_freed_memory() -> bool:
     """Let the C library keep freed memory for the next tensor; returns whether it can be told so
     (glibc alone)."""
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
+    mallopt = _of_glibc("mallopt")
+    if mallopt is None:
         return False
     return bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, NEVER))
+
+
+def give_back_memory() -> None:
+    """Give the kernel what an earlier run of this process has kept, where the C library can."""
+    gc.collect()
+    if trim := _of_glibc("malloc_trim"):
+        trim(0)
+
+
+def _of_glibc(name: str) -> Callable[..., int] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+    except (AttributeError, OSError):
+        return None
+    return function

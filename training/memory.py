@@ -16,6 +16,7 @@ from training.architectures import read_shape
 from training.arguments import trainer_arguments
 from training.config import AnyConfig
 from training.estimate import GIB, PROCESS_GIB, estimate
+from training.heap import give_back_memory
 
 USABLE = 0.9  # of the free memory; the estimate is no measurement
 CGROUPS = Path("/sys/fs/cgroup")
@@ -96,6 +97,7 @@ def free_gib(cpu: bool) -> float:
         return torch.cuda.mem_get_info()[0] / GIB
     import psutil
 
+    give_back_memory()  # of a run before this one, in the same process
     found = (_container_bytes(*names) for names in LIMITS)
     return min([psutil.virtual_memory().available, *(n for n in found if n is not None)]) / GIB
 
