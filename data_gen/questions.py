@@ -7,7 +7,9 @@ with the goods that serve them.
 `questions/SHOP.tsv` belongs to the shop `corpus/worlds/SHOP.yaml`. A line has three fields with a
 tab between: the id of a good, what answers, and what the customer types. What answers is the number
 of a sentence on the good (facts first, then the description, from 1), `need` where the good serves
-what is needed, or `none` where nothing known of it answers.
+what is needed, or `none` where nothing known of it answers. Several goods that serve a need have
+their ids joined by `|`, the best first. The dialogues of the corpus add needs, and small talk that
+goods are not to be shown for.
 """
 
 from __future__ import annotations
@@ -15,29 +17,35 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from data_gen.corpus_io import CORPUS
+from data_gen.corpus_io import CORPUS, CorpusFile, corpus_worlds, play_turn
 from data_gen.typed import typed
+from haggle.core.config import load_config
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_write_text
+from haggle.trade.session import Session
 from haggle.trade.telling import compared, in_full, in_short
 from haggle.trade.world import World
 from haggle.trade.world_io import load_world
 
 QUESTIONS = Path(__file__).parent / "questions"
 NEED, NONE = "need", "none"
+SEVERAL = "|"
+MOST_SHOWN = 4  # goods shown at once for a need; more are no answer to it
+TALK_KEPT = 3
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A line, the good it is about, and the place among the shop's sentences of what answers it:
-    None where nothing does, or where it tells a need."""
+    """A line, the goods it is about, and the place among the shop's sentences of what answers it:
+    None where nothing does, or where it tells a need. Only a need has several goods, and small talk
+    none."""
 
     line: str
-    good: int
+    goods: list[int]
     sentence: int | None
     need: bool
 
@@ -60,9 +68,14 @@ def read_questions(path: Path) -> ShopQuestions:
     world = load_world(CORPUS / "worlds" / f"{path.stem}.yaml")
     shop, first = _texts(path.stem, world)
     goods = {item.item_id: n for n, item in enumerate(world.inventory)}
-    for where, (item, answer, line) in typed(path, "id, what answers, line"):
-        if item not in goods:
-            raise HaggleError(f"{item!r} is not sold there", where=where, hint=", ".join(goods))
+    for where, (ids, answer, line) in typed(path, "id, what answers, line"):
+        items = ids.split(SEVERAL)
+        if unknown := [item for item in items if item not in goods]:
+            hint = ", ".join(goods)
+            raise HaggleError(f"{unknown[0]!r} is not sold there", where=where, hint=hint)
+        if len(items) > 1 and answer != NEED:
+            raise HaggleError(f"{answer!r} of several goods", where=where, hint="only a need has")
+        item = items[0]
         own = first[goods[item]]
         if answer not in (NEED, NONE) and answer not in map(str, range(1, len(own) + 1)):
             raise HaggleError(
@@ -71,7 +84,7 @@ def read_questions(path: Path) -> ShopQuestions:
                 hint=f"1 to {len(own)}, {NEED} or {NONE}",
             )
         sentence = own[int(answer) - 1] if answer.isdecimal() else None
-        shop.asked.append(Asked(line, goods[item], sentence, answer == NEED))
+        shop.asked.append(Asked(line, [goods[i] for i in items], sentence, answer == NEED))
     return shop
 
 
@@ -97,6 +110,40 @@ def all_questions(folder: Path = QUESTIONS) -> Iterator[ShopQuestions]:
     yield from map(read_questions, paths)
 
 
+def with_corpus(shops: Iterable[ShopQuestions]) -> list[ShopQuestions]:
+    """Those shops, and the others of the corpus's training split, with what its players say there
+    without naming goods: needs, for which goods are shown that were not in view, and every
+    `TALK_KEPT`th line of small talk."""
+    by_name = {shop.shop: shop for shop in shops}
+    talk = 0
+    for world, asked in _of_corpus():
+        talk += not asked.need
+        if asked.need or talk % TALK_KEPT == 0:
+            if world not in by_name:
+                by_name[world] = _texts(world, corpus_worlds()[world])[0]
+            by_name[world].asked.append(asked)
+    return list(by_name.values())
+
+
+def _of_corpus() -> Iterator[tuple[str, Asked]]:
+    for path in sorted(CORPUS.glob("*.yaml")):
+        loaded = load_config(path, CorpusFile)
+        for number, dialogue in enumerate(loaded.dialogues if loaded.split == "train" else (), 1):
+            session = Session(corpus_worlds()[dialogue.world])
+            goods = {item.item_name: n for n, item in enumerate(session.world.inventory)}
+            for turn in dialogue.turns:
+                shown = turn.show or []
+                if not session.named(turn.player, sure=False) and not {*shown} & {
+                    item.item_name for item in session.world.known(session.in_view())
+                }:
+                    if 0 < len(shown) <= MOST_SHOWN:
+                        places = [goods[name] for name in shown]
+                        yield dialogue.world, Asked(turn.player, places, None, need=True)
+                    elif turn.state == "CASUAL" and turn.cart is None:
+                        yield dialogue.world, Asked(turn.player, [], None, need=False)
+                play_turn(session, turn.player, turn.did or turn, f"{path.name}, {number}")
+
+
 def main() -> int:
     """Check all files, and write them as one; returns 0, or 2 where one is wrong."""
     parser = argparse.ArgumentParser(description="Check the questions about goods.")
@@ -105,6 +152,7 @@ def main() -> int:
     try:
         shops = list(all_questions())
         if options.out is not None:
+            shops = with_corpus(shops)
             rows = (json.dumps(asdict(shop), ensure_ascii=False) for shop in shops)
             atomic_write_text(options.out, "".join(f"{row}\n" for row in rows))
     except HaggleError as error:

@@ -5,9 +5,9 @@
 
 All weights of all-MiniLM-L6-v2 (Apache-2.0) are trained with a softmax over a shop's texts: a
 question against all its sentences and against those of the good it is about, a need against all
-its goods. Scores are held near the base model's, so that thresholds keep their meaning. A run that
-was stopped goes on where it was; the result is the model's files and an ONNX file in eight bits
-(`training.encoder_onnx`).
+its goods. Small talk is to be far from every good. Scores are held near the base model's, so that
+thresholds keep their meaning. A run that was stopped goes on where it was; the result is the
+model's files and an ONNX file in eight bits (`training.encoder_onnx`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from training.encoder import (
     read_rows,
     unpacked_base,
 )
+
+NONE = -2.0  # less than any cosine: of goods without a sentence
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Shop:
     owners: list[int]
     asked: list[dict[str, Any]]
 
+    def texts(self) -> list[str]:
+        """What lines are compared with: the sentences, or names where nothing else is known."""
+        return self.sentences or self.full
+
     def answered(self) -> list[dict[str, Any]]:
         """The lines that a sentence or a good answers."""
         return [asked for asked in self.asked if asked["need"] or asked["sentence"] is not None]
@@ -67,27 +73,63 @@ def loss_of(
 ) -> torch.Tensor:
     """The loss on some lines of one shop."""
     lines = [row["line"] for row in asked]
-    rows, told = encoder(lines), encoder(shop.sentences)
-    goods = [encoder(shop.full), encoder(shop.short)]
+    texts = shop.texts()
+    rows, told = encoder(lines), encoder(texts)
+    full, short = encoder(shop.full), encoder(shop.short)
     owners = torch.tensor(shop.owners)
-    losses = []
+    losses: list[torch.Tensor] = []
     for row, one in zip(asked, rows, strict=True):
-        good = torch.tensor(row["good"])
+        near = _nearness(full @ one, told @ one, owners)
         if row["need"]:
-            losses += [cross_entropy(recipe.scale * (texts @ one), good) / 2 for texts in goods]
-            continue
-        own, scores = (owners == good).nonzero()[:, 0], told @ one
-        if row["sentence"] is None:
-            losses.append(softplus(recipe.scale * (scores[own].max() - recipe.unknown)) / 2)
-            continue
-        place = (own == row["sentence"]).nonzero()[0, 0]
-        losses.append(cross_entropy(recipe.scale * scores, torch.tensor(row["sentence"])) / 2)
-        losses.append(cross_entropy(recipe.scale * scores[own], place) / 2)
-        losses.append(softplus(recipe.scale * (recipe.known - scores[own][place])) / 4)
+            losses += _of_need((full @ one, short @ one, near), row["goods"], recipe)
+        elif not row["goods"]:  # small talk
+            losses.append(_far(torch.cat((short @ one, near)), recipe))
+        else:
+            losses += _of_question(told @ one, owners, row, recipe)
     with torch.no_grad():
-        before = base(lines) @ base(shop.sentences).T
+        before = base(lines) @ base(texts).T
     drift = ((rows @ told.T - before) ** 2).mean()
     return torch.stack(losses).sum() / len(asked) + recipe.keep * drift
+
+
+def _of_need(
+    scores: Sequence[torch.Tensor], right: list[int], recipe: Recipe
+) -> Iterator[torch.Tensor]:
+    """The losses of a need: each way to score goods is to prefer the right ones, the last one by
+    enough to be known."""
+    for near in scores:
+        goods = recipe.scale * near
+        yield (goods.logsumexp(0) - goods[right].logsumexp(0)) / len(scores)
+    yield softplus(recipe.scale * (recipe.known - scores[-1][right].max())) / 4
+
+
+def _of_question(
+    scores: torch.Tensor, owners: torch.Tensor, row: Any, recipe: Recipe
+) -> Iterator[torch.Tensor]:
+    """The losses of a question about a good: its sentence among all and among those of the good."""
+    own = (owners == row["goods"][0]).nonzero()[:, 0]
+    if row["sentence"] is None:
+        if len(own):  # there is something that it could be taken for
+            yield _far(scores[own], recipe)
+        return
+    place = (own == row["sentence"]).nonzero()[0, 0]
+    yield cross_entropy(recipe.scale * scores, torch.tensor(row["sentence"])) / 2
+    yield cross_entropy(recipe.scale * scores[own], place) / 2
+    yield softplus(recipe.scale * (recipe.known - scores[own][place])) / 4
+
+
+def _far(scores: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+    """The loss of a line that nothing is to be near to."""
+    return softplus(recipe.scale * (scores.max() - recipe.unknown)) / 2
+
+
+def _nearness(full: torch.Tensor, told: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
+    """float32 [goods]: how near goods are to a need, as a merchant reckons: all that is known of
+    them and the nearest sentence of it, half and half (`haggle.trade.fitting`)."""
+    if not len(owners):
+        return full
+    best = torch.full_like(full, NONE).scatter_reduce(0, owners, told, "amax")
+    return torch.where(best == NONE, full, (full + best) / 2)
 
 
 def batches(shops: Sequence[Shop], recipe: Recipe, epoch: int) -> list[tuple[Shop, list[Any]]]:
@@ -105,7 +147,7 @@ def batches(shops: Sequence[Shop], recipe: Recipe, epoch: int) -> list[tuple[Sho
 def train(shops: Sequence[Shop], base: Path, out: Path, recipe: Recipe) -> Encoder:
     """The model after a run, its files in `out`; goes on from `out`/state.pt where there is one.
     Raises HaggleError where that state is of another run."""
-    encoder, still = Encoder(base), Encoder(base)
+    encoder, still = Encoder(base, half=True), Encoder(base)
 
     def loss(batch: tuple[Shop, list[Any]]) -> torch.Tensor:
         return loss_of(encoder, still, *batch, recipe)
@@ -124,15 +166,15 @@ def measured(encoder: Encoder, shops: Sequence[Shop]) -> dict[str, tuple[int, in
     good and of the whole shop; the good that serves a need."""
     counts: dict[str, list[bool]] = {"sentence of a good": [], "sentence of a shop": [], "need": []}
     for shop in shops:
-        told, full, owners = encoder(shop.sentences), encoder(shop.full), torch.tensor(shop.owners)
+        told, full, owners = encoder(shop.texts()), encoder(shop.full), torch.tensor(shop.owners)
         for row in shop.answered():
             one = encoder([row["line"]])[0]
             if row["need"]:
-                counts["need"].append(int((full @ one).argmax()) == row["good"])
+                counts["need"].append(int((full @ one).argmax()) in row["goods"])
                 continue
             scores = told @ one
             counts["sentence of a shop"].append(int(scores.argmax()) == row["sentence"])
-            scores[owners != row["good"]] = -1.0
+            scores[owners != row["goods"][0]] = -1.0
             counts["sentence of a good"].append(int(scores.argmax()) == row["sentence"])
     return {name: (sum(right), len(right)) for name, right in counts.items()}
 

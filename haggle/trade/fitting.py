@@ -42,7 +42,7 @@ from haggle.trade.ledger import Note
 from haggle.trade.lines import listed
 from haggle.trade.resolve import Resolved, finish, worded
 from haggle.trade.session import Session
-from haggle.trade.telling import compared, in_full, in_short, questions
+from haggle.trade.telling import compared, in_full, questions
 from haggle.trade.wanted import (
     called,
     goods_stems,
@@ -58,9 +58,9 @@ LEAST = 0.3  # a score under which nothing is said to fit
 BESIDE = 0.5  # of the best score that other goods must reach
 MOST = 3  # goods that are shown so
 MOST_ALIKE = 5  # goods of one kind
-PLAIN = 0.38  # nearness from which a complaint tells a need without asking for anything
+PLAIN = 0.42  # nearness from which a complaint tells a need without asking for anything
 NEAR = 0.2  # nearness in meaning under which nothing is said to fit
-APART = 0.08  # how much less near than the best other goods may be
+APART = 0.1  # how much less near than the best other goods may be
 NEIGHBOURS = 3  # sentences before a need, and behind it, that may tell more of it
 WORDS = 0.05  # what a score by words is worth in nearness, as far as MOST_WORDS
 MOST_WORDS = 2.0
@@ -335,9 +335,10 @@ def _near_in_meaning(session: Session, lines: Iterable[str], items: Sequence[Ite
     sentence of that, half and half. Empty where the linker cannot tell."""
     near, currency = session.linker.nearness, session.world.currency
     full = [in_full(item) for item in items]
+    told = [compared(item, currency) or [all_] for item, all_ in zip(items, full, strict=True)]
     best: list[float] = []
     for line in lines:
-        single = [max(near(line, compared(item, currency)), default=0.0) for item in items]
+        single = [max(near(line, texts), default=0.0) for texts in told]
         found = [(a + b) / 2 for a, b in zip(near(line, full), single, strict=False)]
         best = list(map(max, best, found)) if best else found
     return best
@@ -347,9 +348,11 @@ def complained_of(session: Session, line: str) -> list[str]:
     """Names of the goods that help in what a line complains of: "I lie awake half the night". None
     that were spoken of lately; none where the linker cannot tell what is meant."""
     items = session.world.inventory
-    near = session.linker.nearness(line, [in_short(item) for item in items])
-    best = max(near, default=0.0)
-    found = [i.item_name for i, score in zip(items, near, strict=False) if score > best - APART]
+    near = dict(
+        zip((i.item_name for i in items), _near_in_meaning(session, (line,), items), strict=False)
+    )
+    best = max(near.values(), default=0.0)
+    found = sorted((n for n in near if near[n] > best - APART), key=lambda name: -near[name])
     past = " ".join(f"{e.note} {e.answer} {e.outcome}" for e in session.exchanges[-LATELY:])
     return [] if best < PLAIN or any(name in past for name in found) else found[:MOST]
 

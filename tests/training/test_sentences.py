@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,12 +18,13 @@ from training.encoder import STATE, Encoder, read_rows
 from training.sentences import Recipe, Shop, batches, measured, train
 
 SENTENCES = ["Zib. It glows.", "Zib. Ores of Mun.", "Wob. It sings.", "Wob. It is made of tin."]
-ASKED = [
-    {"line": "flurk?", "good": 0, "sentence": 0, "need": False},
-    {"line": "gremble?", "good": 0, "sentence": 1, "need": False},
-    {"line": "snark?", "good": 1, "sentence": 2, "need": False},
-    {"line": "the blurp I lack", "good": 1, "sentence": None, "need": True},
-    {"line": "nobody knows", "good": 1, "sentence": None, "need": False},
+ASKED: list[dict[str, Any]] = [
+    {"line": "flurk?", "goods": [0], "sentence": 0, "need": False},
+    {"line": "gremble?", "goods": [0], "sentence": 1, "need": False},
+    {"line": "snark?", "goods": [1], "sentence": 2, "need": False},
+    {"line": "the blurp I lack", "goods": [1], "sentence": None, "need": True},
+    {"line": "nobody knows", "goods": [1], "sentence": None, "need": False},
+    {"line": "good day", "goods": [], "sentence": None, "need": False},
 ]
 TINY = Shop(
     "tiny", ["Zib. ", "Wob. "], ["Zib. Glow.", "Wob. Song."], SENTENCES, [0, 0, 1, 1], ASKED
@@ -60,11 +62,31 @@ def test_a_stopped_run_goes_on_and_another_one_is_refused(
         train([TINY], minilm, tmp_path, dataclasses.replace(QUICK, seed=1))
 
 
+def test_small_talk_comes_to_be_far_from_every_good(minilm: Path, tmp_path: Path) -> None:
+    def nearest(encoder: Encoder) -> float:
+        with torch.no_grad():
+            return float((encoder(TINY.full) @ encoder(["good day"])[0]).max())
+
+    before = nearest(Encoder(minilm))
+    assert nearest(train([TINY], minilm, tmp_path, QUICK)) < before
+
+
+def test_goods_of_which_nothing_is_known_can_be_learned(minilm: Path, tmp_path: Path) -> None:
+    goods = ["Zib. ", "Wob. "]
+    asked = [
+        {"line": "the blurp I lack", "goods": [1, 0], "sentence": None, "need": True},
+        {"line": "is it old?", "goods": [0], "sentence": None, "need": False},
+    ]
+    bare = Shop("bare", goods, goods, [], [], asked)
+    encoder = train([bare], minilm, tmp_path, dataclasses.replace(QUICK, epochs=1))
+    assert measured(encoder, [bare])["need"] == (1, 1)
+
+
 def test_every_line_comes_once_an_epoch() -> None:
     made = batches([TINY, dataclasses.replace(TINY, shop="other")], Recipe(batch=3), 0)
-    assert sorted(len(asked) for _, asked in made) == [2, 2, 3, 3]
+    assert sorted(len(asked) for _, asked in made) == [3, 3, 3, 3]
     lines = [(shop.shop, row["line"]) for shop, asked in made for row in asked]
-    assert len(set(lines)) == len(lines) == 10
+    assert len(set(lines)) == len(lines) == 12
 
 
 def test_what_is_exported_says_what_the_model_says(minilm: Path, tmp_path: Path) -> None:

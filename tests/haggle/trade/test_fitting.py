@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from haggle.language.embeddings import load_embedder
 from haggle.language.english.linker import English
-from haggle.trade.fitting import fits
+from haggle.trade.fitting import complained_of, fits, suited
+from haggle.trade.methods import get_method
+from haggle.trade.session import Session
 from haggle.trade.wanted import ruled_out
 from haggle.trade.world import World
 from haggle.trade.world_io import parse_world
@@ -167,3 +170,31 @@ def test_what_is_near_in_meaning_is_shown_where_the_linker_can_tell(customer: An
 def test_a_question_about_goods_in_view_is_answered_about_them(customer: Any) -> None:
     customer.turn("SHOW_ITEMS", "", "does it leak?", show=["Plush Whale"])
     assert customer.session.shown == ("Plush Whale",)
+
+
+@pytest.fixture(scope="module")
+def by_meaning() -> English:
+    embedder = load_embedder("auto")
+    if embedder is None:
+        pytest.skip("the extra `embeddings` is not installed")
+    return English(embedder)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("The nights on the pass are bitter and I sleep in a barn.", "Wool Blanket"),
+        ("my cart wheel squeals like a piglet all the way to market", "Axle Grease"),
+        ("It is black as pitch down in the mine, and I walk into everything.", "Storm Lantern"),
+    ],
+)
+def test_goods_of_which_nothing_is_known_serve_a_need_by_their_names(by_meaning, line, name):
+    goods = ["Wool Blanket", "Axle Grease", "Storm Lantern", "Rye Loaf", "Goose Quill"]
+    rows = "".join(f"g{n},{good},{n + 2},9\n" for n, good in enumerate(goods))
+    world = parse_world(
+        f"item_id,item_name,price,quantity\n{rows}", "csv", "bare.csv", {"name": "B"}
+    )
+    session = Session(world, method=get_method("astp-stepwise"), linker=by_meaning)
+    assert suited(session, line)[0].item_name == name
+    assert complained_of(session, line)[:1] in ([name], [])
+    assert complained_of(session, "My brother is called Hob, and he sings on Sundays.") == []
