@@ -12,8 +12,10 @@ import signal
 import sys
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, cast
@@ -90,7 +92,8 @@ class _Crew:
     def _hire(self) -> None:
         ours, theirs = self.context.Pipe()
         process = self.context.Process(target=_work, args=(self.job, theirs), daemon=True)
-        process.start()
+        with _deaf_to_ctrl_c():
+            process.start()
         theirs.close()  # else a dead worker's end would never be seen to close
         self.hands[ours] = _Hand(process)
         self._hand_out(ours)
@@ -164,9 +167,24 @@ class WorkerError(RuntimeError):
     """A mistake of the program in a worker, with the worker's own traceback."""
 
 
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Ctrl-C waits here, and never comes to a process that is started meanwhile: it is the parent's
+    to answer, from a worker's first import on."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # else its own start would end the wait
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+
 def _work(job: Job, pipe: Connection) -> None:
     """A worker process: make the shards that come over the pipe until None comes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it could not be kept from hearing
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that temporary files are removed
     worker = Worker(job)
     try:

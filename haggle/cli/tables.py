@@ -101,4 +101,4 @@ def print_columns(title: str, rows: list[dict[str, Any]], columns: tuple[str, ..
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{round(value, 4):.3g}" if isinstance(value, float) else str(value)  # narrow columns
