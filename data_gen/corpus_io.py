@@ -170,6 +170,17 @@ def _dialogue_rows(
     yield from righted
 
 
+def turns_as_played(split: Split) -> Iterator[tuple[Session, CorpusTurn]]:
+    """Each turn of a split's voices, with the session as it is before it."""
+    for path in sorted(CORPUS.glob("*.yaml")):
+        loaded = load_config(path, CorpusFile)
+        for dialogue in loaded.dialogues if loaded.split == split else ():
+            session = Session(corpus_worlds()[dialogue.world])
+            for turn in dialogue.turns:
+                yield session, turn
+                play_turn(session, turn.player, turn.did or turn, path.name)
+
+
 def _labels(record: TurnRecord) -> dict[str, Any]:
     """A turn as a row has it."""
     return {

@@ -19,11 +19,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 
-from data_gen.corpus_io import CORPUS, CorpusFile, corpus_worlds, play_turn
+from data_gen.corpus_io import CORPUS, CorpusTurn, turns_as_played
 from data_gen.typed import typed
-from haggle.core.config import load_config
 from haggle.core.errors import HaggleError
 from haggle.core.storage import atomic_write_text
 from haggle.trade.session import Session
@@ -35,7 +35,7 @@ QUESTIONS = Path(__file__).parent / "questions"
 NEED, NONE = "need", "none"
 SEVERAL = "|"
 MOST_SHOWN = 4  # goods shown at once for a need; more are no answer to it
-TALK_KEPT = 3
+TALK_KEPT = 3  # of so many lines of small talk one is kept
 
 
 @dataclass(frozen=True)
@@ -112,36 +112,32 @@ def all_questions(folder: Path = QUESTIONS) -> Iterator[ShopQuestions]:
 
 def with_corpus(shops: Iterable[ShopQuestions]) -> list[ShopQuestions]:
     """Those shops, and the others of the corpus's training split, with what its players say there
-    without naming goods: needs, for which goods are shown that were not in view, and every
-    `TALK_KEPT`th line of small talk."""
+    without naming goods: every need, and small talk by the stride `TALK_KEPT`."""
     by_name = {shop.shop: shop for shop in shops}
-    talk = 0
-    for world, asked in _of_corpus():
-        talk += not asked.need
-        if asked.need or talk % TALK_KEPT == 0:
-            if world not in by_name:
-                by_name[world] = _texts(world, corpus_worlds()[world])[0]
-            by_name[world].asked.append(asked)
+    talk = count(1)
+    for session, turn in turns_as_played("train"):
+        asked, world = _unnamed(session, turn), session.world
+        if asked is None or not (asked.need or next(talk) % TALK_KEPT == 0):
+            continue
+        if world.name not in by_name:
+            by_name[world.name] = _texts(world.name, world)[0]
+        by_name[world.name].asked.append(asked)
     return list(by_name.values())
 
 
-def _of_corpus() -> Iterator[tuple[str, Asked]]:
-    for path in sorted(CORPUS.glob("*.yaml")):
-        loaded = load_config(path, CorpusFile)
-        for number, dialogue in enumerate(loaded.dialogues if loaded.split == "train" else (), 1):
-            session = Session(corpus_worlds()[dialogue.world])
-            goods = {item.item_name: n for n, item in enumerate(session.world.inventory)}
-            for turn in dialogue.turns:
-                shown = turn.show or []
-                if not session.named(turn.player, sure=False) and not {*shown} & {
-                    item.item_name for item in session.world.known(session.in_view())
-                }:
-                    if 0 < len(shown) <= MOST_SHOWN:
-                        places = [goods[name] for name in shown]
-                        yield dialogue.world, Asked(turn.player, places, None, need=True)
-                    elif turn.state == "CASUAL" and turn.cart is None:
-                        yield dialogue.world, Asked(turn.player, [], None, need=False)
-                play_turn(session, turn.player, turn.did or turn, f"{path.name}, {number}")
+def _unnamed(session: Session, turn: CorpusTurn) -> Asked | None:
+    """A turn whose line names no goods: a need, if what it is answered with was not in view; small
+    talk, if it is answered by that."""
+    world, shown = session.world, turn.show or []
+    if session.named(turn.player, sure=False):
+        return None
+    if turn.state == session.procedure.fallback and turn.cart is None:
+        return Asked(turn.player, [], None, need=False)
+    in_view = {item.item_name for item in world.known(session.in_view())}
+    if not 0 < len(shown) <= MOST_SHOWN or in_view & set(shown):
+        return None
+    places = {item.item_name: n for n, item in enumerate(world.inventory)}
+    return Asked(turn.player, [places[name] for name in shown], None, need=True)
 
 
 def main() -> int:

@@ -20,16 +20,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from data_gen.bank import split_genres
-from data_gen.corpus_io import CORPUS, CorpusFile, corpus_worlds, play_turn
+from data_gen.corpus_io import turns_as_played
 from data_gen.language.phrasebook import SPLITS, Split
 from data_gen.worlds import sample_shop
-from haggle.core.config import load_config
 from haggle.language.embeddings import load_embedder
 from haggle.language.english.linker import English
 from haggle.language.reading import View
 from haggle.rates import clustered_difference, points_text, rate, rate_text
 from haggle.trade.prompting import linked_line
-from haggle.trade.session import Session
 
 SHOPS = 300
 WAYS = {
@@ -89,18 +87,12 @@ def asked(split: Split, ways: tuple[str, ...], shops: int, seed: int = 5) -> Ite
 
 def said(split: Split) -> Iterator[Said]:
     """The players' lines of the corpus in a split's voices."""
-    for path in sorted(CORPUS.glob("*.yaml")):
-        loaded = load_config(path, CorpusFile)
-        for dialogue in loaded.dialogues if loaded.split == split else ():
-            session = Session(corpus_worlds()[dialogue.world])
-            for turn in dialogue.turns:
-                view = session.world.view(session.cart, session.shown)
-                before = set(session.cart)
-                play_turn(session, turn.player, turn.did or turn, path.name)
-                names = {*(turn.show or ()), *(turn.cart or ())}
-                shown = {thing.id for thing in view.catalogue.things if thing.name in names}
-                means = bool(names) or turn.state not in NO_GOODS
-                yield Said(turn.player, view, frozenset(before | shown), means)
+    for session, turn in turns_as_played(split):
+        view = session.world.view(session.cart, session.shown)
+        names = {*(turn.show or ()), *(turn.cart or ())}
+        shown = {thing.id for thing in view.catalogue.things if thing.name in names}
+        means = bool(names) or turn.state not in NO_GOODS
+        yield Said(turn.player, view, frozenset(session.cart.keys() | shown), means)
 
 
 def outcome(line: Asked, linker: English) -> str:

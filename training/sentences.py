@@ -77,7 +77,7 @@ def loss_of(
     rows, told = encoder(lines), encoder(texts)
     full, short = encoder(shop.full), encoder(shop.short)
     owners = torch.tensor(shop.owners)
-    losses: list[torch.Tensor] = []
+    losses: list[torch.Tensor] = []  # none for a question about goods of which nothing is known
     for row, one in zip(asked, rows, strict=True):
         near = _nearness(full @ one, told @ one, owners)
         if row["need"]:
@@ -89,7 +89,7 @@ def loss_of(
     with torch.no_grad():
         before = base(lines) @ base(texts).T
     drift = ((rows @ told.T - before) ** 2).mean()
-    return torch.stack(losses).sum() / len(asked) + recipe.keep * drift
+    return sum(losses, recipe.keep * len(asked) * drift) / len(asked)
 
 
 def _of_need(
