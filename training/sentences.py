@@ -32,6 +32,7 @@ from training.encoder import (
     unpacked_base,
 )
 
+ASKED = {"line", "goods", "sentence", "need"}  # what a line of a shop has
 NONE = -2.0  # less than any cosine: of goods without a sentence
 
 
@@ -58,6 +59,11 @@ class Shop:
     sentences: list[str]
     owners: list[int]
     asked: list[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a row in another form."""
+        if not self.full or any(row.keys() != ASKED for row in self.asked):
+            raise TypeError(f"it needs goods, and of each line asked {', '.join(sorted(ASKED))}")
 
     def texts(self) -> list[str]:
         """What lines are compared with: the sentences, or names where nothing else is known."""

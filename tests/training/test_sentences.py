@@ -112,6 +112,11 @@ def test_what_is_exported_says_what_the_model_says(minilm: Path, tmp_path: Path)
         ("", "no shops in it"),
         ("{\n", "not JSON"),
         (json.dumps({"shop": "a"}), "no shop: "),
+        (json.dumps({**vars(TINY), "full": []}), "no shop: it needs goods"),
+        (
+            json.dumps({**vars(TINY), "asked": [{"line": "flurk?", "good": 0}]}),
+            "of each line asked goods, line, need, sentence",
+        ),
     ],
 )
 def test_a_data_set_that_is_none_is_named(tmp_path: Path, text: str, complaint: str) -> None:
