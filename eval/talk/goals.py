@@ -44,7 +44,7 @@ class Goal(Record):
 
     id: Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=80)]
     shop: Annotated[str, Field(min_length=1)]
-    wants: Annotated[str, Field(min_length=1, max_length=600)]
+    wants: Annotated[str, Field(min_length=1, max_length=1000)]
     voice: Annotated[str, Field(min_length=1, max_length=80)]
     baskets: Annotated[list[Basket], Field(min_length=1)]
     at_most: Price | None = None

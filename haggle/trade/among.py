@@ -22,7 +22,15 @@ from haggle.trade.knowledge import (
 )
 from haggle.trade.language import patterns
 from haggle.trade.session import Session
-from haggle.trade.telling import NEAR, Score, by_words, nearest, questions, without_name
+from haggle.trade.telling import (
+    NEAR,
+    Score,
+    by_words,
+    has_question,
+    nearest,
+    questions,
+    without_name,
+)
 from haggle.trade.world import Item
 
 LATELY = 4  # turns whose goods are remembered
@@ -156,7 +164,7 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
     said = clean_utterance(line)
     told = without_use(line) if tells_a_need(line) else line
     named = frozenset() if wants_something(session, line) else session.named(told)
-    if "?" not in said:
+    if not has_question(line):
         return named
     found: frozenset[str] = frozenset()
     parts = [part for part in questions(line) if not patterns.ECHO.match(part)]
@@ -168,7 +176,8 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
         before: frozenset[str] = frozenset()
         if patterns.STANDS_FOR.search(part):
             before = _named_last(session, said.partition(part)[0]) or found
-            before = before or (_alone_in_view(session) if own else before)
+            if not before and session.named(part, sure=False):
+                before = _alone_in_view(session)
         if own and before - own:
             own = _nearer(session, own | before, part) or before
         found |= own or before

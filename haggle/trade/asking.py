@@ -18,13 +18,14 @@ from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import offered, only_good
-from haggle.trade.counted import clause_of, counted
+from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
 from haggle.trade.knowledge import asks_about_goods, asks_what_it_costs, puts_back
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines, listed
+from haggle.trade.numbers_told import clause_of, is_denied, sentence_of
 from haggle.trade.ordered import only_asked_about, orders_nothing
 from haggle.trade.plain import as_worded, borne_out, one_meant
 from haggle.trade.resolve import Resolved, resolve
@@ -33,7 +34,7 @@ from haggle.trade.ruling import Ruling
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
 from haggle.trade.wanted import ruled_out, said_stems, unwanted
-from haggle.trade.wire import Proposal
+from haggle.trade.wire import CartLines, Proposal
 
 MOST_CHOICES = 3
 _PAUSE = re.compile(r"(?=[.,;!])")
@@ -49,7 +50,7 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | Propos
     whole = counted(session, line, carried_out(session, proposal))
     if only_asked_about(session, line, whole):
         return None  # it is answered
-    if swapped(session, line, whole):
+    if swapped(session, line, whole) or _only_drops(session, line, whole):
         return None  # it is told in full
     if order := _told(session, line, replace(proposal, cart=whole, change=None)):
         return order
@@ -76,6 +77,13 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | Propos
     told = speak_cart(session.world, meant.cart).replace("__", " ")
     ruling = _asked("order", proposal, session, lines().ask["order"].format(cart=told))
     return replace(ruling, pending=proposal, quoted=told)
+
+
+def _only_drops(session: Session, line: str, whole: CartLines) -> bool:
+    """Whether an order is what is in the cart but for goods that the line rules out."""
+    out = unwanted(session.world, line) & session.cart.keys()
+    left = {session.world.by_id[i].item_name: n for i, n in session.cart.items() if i not in out}
+    return bool(out and left) and dict(whole) == left
 
 
 def _told(session: Session, line: str, proposal: Proposal) -> Proposal | None:
@@ -139,7 +147,13 @@ def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
     same = told.keys() & cart.keys() or (told and patterns.YES.match(line.casefold()))
     if not same or len(sure) < len(reading.mentions):
         return ()
-    if only_these(session, line):
+    if only_these(session, line):  # "the fern lives with me. Only the brush"
+        only = {
+            m.candidates[0].id
+            for m in sure
+            if only_these(session, sentence_of(reading.line, m.start))
+        }
+        told = {i: m for i, m in told.items() if not only or i in only}
         cart = {i: number for i, number in cart.items() if i in told}
     elif patterns.NO.match(line.casefold()):  # what nobody had asked for goes
         meant_before = session.named(session.exchanges[-1].player, sure=False) | told.keys()
@@ -183,8 +197,14 @@ def _affirms(session: Session, words: str, meant: Resolved) -> bool:
 
 def _takes_back(session: Session, line: str, meant: Resolved) -> bool:
     """Whether a line rules out goods of the order, takes some out, or begins with a no."""
+    reading, new = session.read(line), meant.cart.keys() - session.cart.keys()
     out = ruled_out(session.world, line) & meant.cart.keys()
-    return bool(out or puts_back(line) or patterns.NO.match(line.casefold()))
+    denied = any(
+        is_denied(reading.line[: mention.start])
+        for mention in reading.mentions
+        if new & {thing.id for thing in mention.candidates}
+    )
+    return bool(out or denied or puts_back(line) or patterns.NO.match(line.casefold()))
 
 
 def _refuses(session: Session, line: str, meant: Resolved) -> bool:

@@ -15,15 +15,26 @@ from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
 from haggle.trade.evident import only_these, restored
 from haggle.trade.knowledge import (
+    adds,
     asks_about_goods,
     has_number,
     knowledge,
+    puts_back,
     refers,
     removes,
     tells_a_need,
+    wants,
     whole_number,
 )
 from haggle.trade.language import CUES, UNITS, patterns
+from haggle.trade.numbers_told import (
+    all_told,
+    is_denied,
+    numbers_heard,
+    numbers_told,
+    shares,
+    swapped_with,
+)
 from haggle.trade.session import Session
 from haggle.trade.wanted import name_stems, ruled_out
 from haggle.trade.wire import CartLines, Quantity
@@ -39,26 +50,25 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
     out = taken_out(session, line)
-    before = _swapped(session, line, asked)
-    said = _said(session, line, strictly=not _same(session, asked))
+    said = numbers_told(session, line, strictly=not _same(session, asked))
+    bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
+    parts = shares(line)
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
         held = cart.get(item.item_id, 0) if item else 0
-        if item and item.item_id in out:
+        if item is None:
+            found.append((name, _fewer(line, quantity, held)))
+            continue
+        others = {n for i, n in said.items() if i != item.item_id}
+        if item.item_id in out:
             quantity = max(0, held - out[item.item_id])
-        elif item and item.item_id in said:
+        elif item.item_id in said and (held or quantity in others):
             quantity = said[item.item_id]
-        elif item and held and quantity != held and _is_untouched(session, line, item):
+        elif held and (quantity in bare | swapped_with(session, line, said, item) or held == parts):
             quantity = held
-        elif item and quantity == 1 and _in_place(session, line, item, asked):
-            quantity = before
-        elif item and not _is_told(session, line, quantity, held, item):
-            quantity = held or before or 1
-        elif item and quantity == held + 2 and _is_a_pair(line, item):
-            quantity = held + 1
-        elif isinstance(quantity, int) and quantity > held + MOST_OF_A_FEW and _is_a_few(line):
-            quantity = held + MOST_OF_A_FEW
+        else:
+            quantity = _evident(session, line, asked, item, quantity)
         found.append((name, quantity))
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
@@ -66,6 +76,28 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     back = restored(session, line)
     found += [(world.by_id[i].item_name, n) for i, n in back.items() if i not in kept]
     return tuple(found)
+
+
+def _evident(
+    session: Session, line: str, asked: CartLines, item: Item, quantity: Quantity
+) -> Quantity:
+    """The number of a good as a line gives evidence of it."""
+    held, before = session.cart.get(item.item_id, 0), _swapped(session, line, asked)
+    if held and quantity != held and _is_untouched(session, line, item):
+        return held
+    if quantity == 1 and _in_place(session, line, item, asked):
+        return before
+    if not _is_told(session, line, quantity, held, item):
+        return held or before or 1
+    if quantity == held + 2 and _is_a_pair(line, item):
+        return held + 1
+    return _fewer(line, quantity, held)
+
+
+def _fewer(line: str, quantity: Quantity, held: int) -> Quantity:
+    """A number of pieces, no more than a few where the line asks for a few."""
+    most = held + MOST_OF_A_FEW
+    return most if isinstance(quantity, int) and quantity > most and _is_a_few(line) else quantity
 
 
 def passed_over(session: Session, line: str, asked: CartLines) -> CartLines:
@@ -97,13 +129,6 @@ def numbered(session: Session, line: str, lines: CartLines) -> CartLines:
     return tuple((name, number) for name, number in lines if name in named)
 
 
-def is_denied(before: str) -> bool:
-    """Whether the words of a clause before a name say that it is not wanted now."""
-    clause = patterns.CLAUSE_OF_NUMBERS.split(before.casefold())[-1]
-    words = set(_WORD.findall(clause))
-    return bool(patterns.DENIED.search(clause) or words & knowledge().ruling_out)
-
-
 def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: Item) -> bool:
     """Whether a number of pieces can come from what a line says. Who speaks of any number, or of
     shares, may leave the rest to be worked out; a few more may be meant without."""
@@ -113,13 +138,17 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     counts = {mention.quantity for mention in reading.mentions} - {None}
     others = {number.value for number in reading.numbers} - counts
     offer = offered(session, line)
-    bid = offer if offer and not (held and quantity in _all_told(line)) else None
+    bid = offer if offer and not (held and quantity in all_told(line)) else None
     if bid and quantity == bid.number and (bid.sure or bid.number > stock):
         return False  # "do 17 and it's mine"
     if quantity in (of_money(session, line) | likely_bids(session, line, item)) - counts:
         return False
     words = set(_WORD.findall(clean_utterance(line).casefold()))
-    if isinstance(quantity, int) and quantity > stock and quantity in _told(session) - counts:
+    if (
+        isinstance(quantity, int)
+        and quantity > stock
+        and quantity in numbers_heard(session) - counts
+    ):
         return False  # "eighty centimetres? that's plenty"
     said = numbers_in_line(session.linked_line(line)) | counts | others
     few = isinstance(quantity, int) and quantity <= held + FEW
@@ -128,66 +157,19 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     return bool(few or said or hinted or quantity in set().union(*past))
 
 
-def _all_told(line: str) -> set[int]:
-    """The numbers that a line tells of all pieces together."""
-    return {whole_number(word) for word in patterns.ALL_TOLD.findall(line.casefold())}
-
-
-def _told(session: Session) -> set[int | None]:
-    """The numbers in what the merchant just told of goods: "eighty centimetres"."""
-    outcome = session.exchanges[-1].outcome if session.exchanges else ""
-    reading = session.read(outcome.partition("told: ")[2])
-    return {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
+def _only_asks(line: str) -> bool:
+    """Whether a line only asks, and wants or changes nothing: "how many weeks does it take? One,
+    two, three?" """
+    parts = patterns.SENTENCE_END.split(clean_utterance(line))
+    asks = all("?" in part for part in parts) and patterns.HOW_MANY.search(line)
+    changes = wants(line) or adds(line) or puts_back(line) or patterns.SETS.search(line.casefold())
+    return bool(asks and not changes)
 
 
 def _same(session: Session, asked: CartLines) -> bool:
     """Whether an order is what is in the cart already."""
     items = [(session.world.recognise(name), number) for name, number in asked]
     return {item.item_id: number for item, number in items if item} == session.cart
-
-
-def _said(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
-    """The numbers of goods in the cart that a line tells: "make it just one bundle"; "one more
-    rope" is one more than there are. `strictly` needs words that
-    set a number: "make it six axes"."""
-    if "?" in line or not CUES.each.isdisjoint(_WORD.findall(line.casefold())):
-        return {}
-    reading, found = session.read(line), dict[str, int]()
-    if strictly and (listed := _listed(session, line)):
-        return listed
-    for mention in reading.mentions:
-        held = session.cart.get(mention.candidates[0].id) if len(mention.candidates) == 1 else None
-        if not held or not mention.quantity:
-            continue
-        clause = clause_of(reading.line, mention.start).casefold()
-        words = set(_WORD.findall(clause))
-        if words & (CUES.shared | CUES.each):
-            continue
-        if patterns.MORE.search(clause):
-            found[mention.candidates[0].id] = held + mention.quantity
-        elif not words & CUES.by and (patterns.SETS.search(clause) or not strictly):
-            found[mention.candidates[0].id] = mention.quantity
-    return found
-
-
-def _listed(session: Session, line: str) -> dict[str, int]:
-    """The numbers of goods where a line tells each of two or more in full: "two cartridges with the
-    one fan"; none where any word may tell of a change."""
-    mentions = session.read(line).mentions
-    words = set(_WORD.findall(clean_utterance(line).casefold()))
-    sure = [m for m in mentions if len(m.candidates) == 1 and m.quantity and not m.guessed]
-    ids = {m.candidates[0].id for m in sure}
-    changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice) or removes(line)
-    if changes or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
-        return {}
-    return {m.candidates[0].id: m.quantity for m in sure if m.quantity}
-
-
-def clause_of(line: str, at: int) -> str:
-    """The clause of a line that a place in it belongs to."""
-    ends = [match.start() for match in patterns.CLAUSE_OF_NUMBERS.finditer(line)]
-    start = max((end for end in ends if end <= at), default=0)
-    return line[start : min((end for end in ends if end > at), default=len(line))]
 
 
 def _is_untouched(session: Session, line: str, item: Item) -> bool:

@@ -117,7 +117,7 @@ def as_formulas(lines: Sequence[tuple[str, Any]], linked: str) -> tuple[tuple[st
     formulas: those that the linked line does not say, but are the product of just two that it
     says, or the sum of just two that it says of nothing else in these lines. Four as a product and
     two as a sum are not worth it: they are mostly chance."""
-    said = Counter(_numbers(linked))
+    said = Counter(numbers_said(linked))
     words = set(_WORD.findall(linked.casefold()))
     said += Counter({2: bool(words & CUES.pairs)})
     taken = {number for _, number in lines}
@@ -164,10 +164,10 @@ def changed(
 
 def numbers_in_line(linked: str) -> set[int]:
     """The numbers of a linked line: its digits, those of marks, and number words."""
-    return set(_numbers(linked))
+    return set(numbers_said(linked))
 
 
-def _numbers(linked: str) -> list[int]:
+def numbers_said(linked: str) -> list[int]:
     """The numbers of a linked line, each as often as it is said. Of marks those that say how many:
     a name's own digits count nothing, and neither does a word that a mark tells: `twenty-four
     {24}`, `three {Rope x3}` is one three."""

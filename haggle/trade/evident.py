@@ -84,7 +84,7 @@ def restored(session: Session, line: str) -> Cart:
     match = patterns.BACK.search(clean_utterance(line).casefold())
     if match is None or not session.exchanges:
         return {}
-    named = session.named(match[0], sure=False)
+    named = session.named(match[0], sure=False) or session.named(line)
     for exchange in reversed(session.exchanges):
         before = noted_cart(exchange.note)
         gone = {i.item_id: before.get(i.item_name, 0) for i in session.world.inventory}
@@ -130,8 +130,13 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
 
 
 def kept_by(session: Session, line: str) -> frozenset[str]:
-    """Ids of the goods that a line says to keep."""
-    return in_clauses(session, line, stays) - ruled_out(session.world, line)
+    """Ids of the goods that a line says to keep, or are all that it wants."""
+    return in_clauses(session, line, _keeps) - ruled_out(session.world, line)
+
+
+def _keeps(clause: str) -> bool:
+    only = patterns.ONLY_THESE.search(clause) and not (puts_back(clause) or has_number(clause))
+    return stays(clause) or bool(only)
 
 
 def only_these(session: Session, line: str) -> bool:

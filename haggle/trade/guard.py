@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
-from haggle.trade import ordered
+from haggle.trade import beside, ordered
 from haggle.trade.bidding import bargained, told_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
@@ -203,8 +203,8 @@ _STEPS = (
     ordered.countable,
     ordered.goods,
     _bid,
-    ordered.beside_question,
-    ordered.taken_back,
-    ordered.summed_up,
+    beside.others,
+    beside.taken_back,
+    beside.summed_up,
     _shelf,
 )

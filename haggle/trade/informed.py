@@ -30,6 +30,7 @@ from haggle.trade.telling import (
     answers,
     described,
     ended,
+    has_question,
     nearest,
     questions,
     told,
@@ -123,7 +124,7 @@ def _beside_order(session: Session, line: str) -> list[Note]:
     """What answers a question beside an order, where the linker can tell what it means."""
     near, currency, world = session.linker.nearness, session.world.currency, session.world
     for part in questions(line):
-        if "?" not in line or asks_for_a_deal(part) or asks_what_it_costs(part):
+        if not has_question(line) or asks_for_a_deal(part) or asks_what_it_costs(part):
             continue
         ids = spoken_of(session, part) or spoken_of(session, line) or frozenset(session.cart)
         wanted = sorted(ids - ruled_out(world, line))

@@ -17,8 +17,9 @@ from haggle.trade.among import (
     turned_down,
     without_ones,
 )
+from haggle.trade.beside import pointed_at
 from haggle.trade.counted import counted, numbered, passed_over
-from haggle.trade.edits import carried_out, held
+from haggle.trade.edits import carried_out, held, numbers_in_line
 from haggle.trade.evident import (
     evident_goods,
     evident_lines,
@@ -26,7 +27,6 @@ from haggle.trade.evident import (
     is_swap,
     item_id,
     kept_by,
-    left_out,
     lost_goods,
     only_these,
     sent_back,
@@ -35,28 +35,26 @@ from haggle.trade.evident import (
 from haggle.trade.fitting import fits, suited
 from haggle.trade.knowledge import (
     adds,
-    asks_for_the_sum,
     asks_what_it_costs,
     declines,
     does_not_want,
     goes_back,
-    has_number,
     knowledge,
     orders,
     puts_back,
-    removes,
     takes_all,
     tells_a_need,
-    whole_number,
+    wants,
     without_echoes,
 )
 from haggle.trade.language import patterns
-from haggle.trade.ledger import Cart, resolve_cart, speak_cart, total
+from haggle.trade.ledger import Cart, resolve_cart, speak_cart
 from haggle.trade.lines import lines
+from haggle.trade.numbers_told import numbers_heard
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
-from haggle.trade.telling import in_short, questions
+from haggle.trade.telling import in_short
 from haggle.trade.wanted import put_back, ruled_out, unwanted
 from haggle.trade.wire import UNLISTED, CartLines
 
@@ -97,6 +95,10 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
     whole = carried_out(session, proposal)
     before = _spoken_of(whole, heard.line)
     out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
+    same = {item_id(session.world, name) for name, n in before if held(session).get(name) == n}
+    if not takes_all(heard.line):  # "double it, only not the rockets"
+        said = " ".join(told_parts(heard.line))
+        out |= ruled_out(session.world, said) & session.cart.keys() & same
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
     if other := swapped(session, heard.line, asked):
@@ -173,7 +175,7 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     guessed = [i for i in ids if i is not None and i not in known]
     named = session.named(line, sure=False) | session.cart.keys()
     unnamed = [i for i in ids if i is not None and i not in named]
-    pointed = _pointed_at(heard, line) if len(unnamed) == 1 else ()
+    pointed = pointed_at(heard, line) if len(unnamed) == 1 else ()
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
         return tuple((meant.get(name, name), number) for name, number in asked)
@@ -244,7 +246,7 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     parts = patterns.ASKING_PART.split(without_ones(without_echoes(line, told)))
     asking = [part for part in parts if only_asks(session, part)]
     others = [part for part in parts if part not in asking]
-    ordering = any(map(orders, others))
+    ordering = any(orders(part) and not _echoes(session, part) for part in others)
     only = only_asked(session, line)
     priced = bool(asking or "?" in line) and asks_what_it_costs(line)
     ids = only | (frozenset() if ordering else asked_about(session, line))
@@ -255,6 +257,14 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     if priced:  # "what is one of the ropes?" beside an order of ten
         ids |= only & session.cart.keys()
     return [name for name, _ in asked if item_id(session.world, name) in ids]
+
+
+def _echoes(session: Session, part: str) -> bool:
+    """Whether all numbers of a part of a line are such as the merchant just told: "twelve days,
+    good"."""
+    return not (wants(part) or session.named(part, sure=False)) and (
+        numbers_in_line(part) <= numbers_heard(session)
+    )
 
 
 def _other(part: str) -> bool:
@@ -317,74 +327,3 @@ def _nothing_wanted(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling.because("not_named", fallback, lines().safe[fallback.state])
     ruling = ruling.because("not_named", fallback, lines().ask["other"])
     return replace(ruling, withheld=Withheld("asked_other"))
-
-
-def beside_question(heard: Heard, ruling: Ruling) -> Ruling:
-    """New goods that a line orders by name beside a question come into the cart, also where the
-    model only answers the question: "the rope as well. What is it made of?" """
-    session, line, proposal = heard.session, heard.line, ruling.proposal
-    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
-    talks = state.payload == "show" or state.transparent
-    if not talks or "?" not in line or offer is None or ruling.reasons or session.pending:
-        return ruling
-    cart: CartLines = tuple(held(session).items())
-    ordering = [
-        p for p in told_parts(line) if patterns.TAKING.search(p) and not (removes(p) or declines(p))
-    ]
-    if any(map(tells_a_need, questions(line))):  # "I need light. What have you?"
-        ordering = [p for p in ordering if has_number(p) or not patterns.I_NEED.search(p)]
-    new = tuple(told for part in ordering for told in passed_over(session, part, cart))
-    new = new or tuple(told for part in ordering for told in _pointed_at(heard, part))
-    if not new:
-        return ruling
-    order = replace(bare(proposal, offer), cart=(*cart, *dict(new).items()))
-    return ruling.because("ordered", order, lines().safe[offer])
-
-
-def _pointed_at(heard: Heard, part: str) -> CartLines:
-    """The only good just shown, in the number that is said: "I'll have one too"."""
-    session = heard.session
-    shown = session.world.known(session.shown)
-    pointed = patterns.POINTED.search(part.casefold())
-    if pointed is None or len(shown) != 1 or session.named(part, sure=False):
-        return ()
-    return ((shown[0].item_name, whole_number(pointed[1] or "") or 1),)
-
-
-def taken_back(heard: Heard, ruling: Ruling) -> Ruling:
-    """Goods that the line takes out of the order go, also where the model talks past it."""
-    session, line, proposal = heard.session, heard.line, ruling.proposal
-    state = session.procedure.state(proposal.state)
-    back = put_back(session.world, line) | left_out(session, line) | sent_back(session, line)
-    if state.payload == "bid" and "?" not in line:  # "no axe, I said. Nine for the rope"
-        back |= ruled_out(session.world, line)
-    back &= session.cart.keys()
-    if not back or state.payload == "cart" or state.resets or state.clears:
-        return ruling
-    if not session.cart.keys() - back:
-        return heard.cleared(ruling)
-    offer = heard.next_with("cart")
-    if offer is None:
-        return ruling
-    names = session.world.by_id
-    left = tuple((names[i].item_name, n) for i, n in session.cart.items() if i not in back)
-    changed = replace(bare(proposal, offer), cart=left)
-    return ruling.because("put_back", changed, lines().safe[offer])
-
-
-def summed_up(heard: Heard, ruling: Ruling) -> Ruling:
-    """What the order comes to is said where a line asks for it and the model shows goods; also
-    where it asks the price of goods that was bargained down, and is the list's no more."""
-    session, line, proposal = heard.session, heard.line, ruling.proposal
-    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
-    talks = state.payload == "show" or state.transparent
-    if not (talks and offer and session.cart) or ruling.reasons:
-        return ruling
-    named = session.named(line, sure=False)
-    view = {item.item_id for item in session.world.known(session.in_view())}
-    bargained = session.sale_price != total(session.world, session.cart)
-    own = bargained and asks_what_it_costs(line) and (named or view) <= session.cart.keys()
-    if named - session.cart.keys() or not (own or asks_for_the_sum(line)):
-        return ruling
-    again = replace(bare(proposal, offer), cart=tuple(held(session).items()))
-    return ruling.because("asked_sum", again, lines().safe[offer])

@@ -13,7 +13,6 @@ from haggle.core.text import clean_utterance
 from haggle.language.reading import Mention
 from haggle.trade.among import choices, told_parts, wants_something
 from haggle.trade.bidding import offered
-from haggle.trade.counted import clause_of, is_denied
 from haggle.trade.evident import in_clauses, only_these
 from haggle.trade.knowledge import (
     adds_or_joins,
@@ -25,6 +24,7 @@ from haggle.trade.knowledge import (
 )
 from haggle.trade.language import CUES, patterns
 from haggle.trade.ledger import Cart
+from haggle.trade.numbers_told import clause_of, is_denied
 from haggle.trade.session import Session
 from haggle.trade.wanted import telling, unwanted
 

@@ -200,6 +200,11 @@ def questions(line: str) -> list[str]:
     return [part for text in asking for part in patterns.NEXT_QUESTION.split(text)] or [line]
 
 
+def has_question(line: str) -> bool:
+    """Whether anything in a line begins as a question, with or without its mark."""
+    return "?" in line or any(map(patterns.UNMARKED.search, SENTENCE_END.split(line)))
+
+
 def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:
     """Whether anything that is known of an item, and was not heard yet, speaks of what is asked."""
     texts = [t for t in (*item.facts, *SENTENCE_END.split(item.description)) if not heard(t)]

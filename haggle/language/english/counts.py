@@ -24,7 +24,9 @@ _PARTS = re.compile(r"[^\w\s'’\"(-]")
 _CLAUSE_END = re.compile(r"[.,;)]|$")
 _STOP = re.compile(r"[.,;!?)]")
 # "cut the ropes to four"
-_SETTING = re.compile(rf"\s+(?:(?:{'|'.join(CUES.directions)})\s+)?to\s+")
+_SETTING = re.compile(
+    rf"\s+(?:(?:(?:{'|'.join(CUES.directions)})\s+)?to|{'|'.join(CUES.settling)})\s+"
+)
 _ENDS = re.compile(
     rf"\s*(?:[.,;!?)]|$)|\s+(?:and(?! an? (?:{'|'.join(CUES.parts)}))"
     rf"|{'|'.join(CUES.setting_ends)})\b"

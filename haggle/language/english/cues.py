@@ -81,6 +81,7 @@ class Cues(Record):
     amounts: Words
     coins: Words
     directions: InOrder
+    settling: list[str]
     setting_ends: list[str]
     of_them: InOrder
     by: Words

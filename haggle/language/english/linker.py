@@ -228,6 +228,7 @@ def _such(scene: Scene, at: int, state: State) -> Span | None:
         return None
     several = line.said(at + 1) == "ones" and word not in CUES.sizes  # "a pair of thick ones"
     pointed = several or line.said(at - 1) in CUES.pointing
+    pointed = pointed or (word in CUES.sizes and (not at or line.said(at - 1) in CUES.joining))
     if not pointed and line.said(at - 2) not in CUES.pointing:
         return None
     sold = [thing for thing in scene.view.catalogue.things if thing.for_sale]
@@ -270,7 +271,8 @@ def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) 
         everyday = state.loose.text in CUES.common
         foreign = "" if everyday else scene.line.text[state.loose.start : mention.end]
         return _counted(scene, at, end, state, replace(mention, foreign=foreign))
-    things = [scene.view.catalogue.by_id[i] for i in run.ids]
+    headed = scene.names.headed(run.ids, scene.line.words[at]) if run.length == 1 else ()
+    things = [scene.view.catalogue.by_id[i] for i in headed or run.ids]
     sized = choice.of_size(state.size, things) if state.size and len(things) > 1 else None
     one = sized or (choice.described(_around(scene, at, end), things) if len(things) > 1 else None)
     near = {*scene.view.held, *scene.view.shown}

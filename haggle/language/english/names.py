@@ -117,6 +117,11 @@ class Names:
         """Whether the words said (in the singular) are all that a name has."""
         return set(self._words[thing_id]) <= set(said)
 
+    def headed(self, ids: Collection[str], word: Word) -> list[str]:
+        """Of the things whose names have a word those that it is the last of: a deck lamp is a
+        lamp, lamp oil is not."""
+        return [i for i in ids if self._heads[i] == word.single]
+
     def run(self, line: Line, at: int) -> Run:
         """The longest run of words from a place on that can name something."""
         best, fits, before = Run(), dict[str, _Fit](), ""

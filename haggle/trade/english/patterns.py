@@ -71,7 +71,7 @@ PARTS = _shape(r",\s+(?:{and}\s+)?|\s+{clause_joins}\s+")
 CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b")
 CLAUSE_OF_NUMBERS = _shape(r"[.;:!?]|,(?!\d)|\b{clause_words}\b")
 CLAUSE_OF_REFUSAL = _shape(
-    r"[.,;:!?()*]|\b{but_keep}\b"
+    r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?={no}\b)"
     rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b)"
 )
 
@@ -164,15 +164,22 @@ TAKES = _shape(  # "take four out", "lose one", "put two of them back", "two of 
 _COUNT = r"(?:\d+|{spelled}|{rough_numbers})"
 MORE = _shape(rf"\b{_COUNT} {{more}}\b(?! {{than}}\b)|\b{{another}} {_COUNT} ")
 ALL_TOLD = _shape(rf"\b({_COUNT}) (?:\w+ )?{{all_told}}\b")  # "eight in total", not eight more
+HOW_MANY = _shape(r"(?i)\b{how_many}\b")
+ONE_FOR = _shape(r"(?i)\b{one_for}\b")  # "one for me and one for her"
+NOT_BETWEEN = _shape(r"(?i)\W*(?:\w+\W+){0,2}{not}\W+")  # "two, not three"
+NOT_BEFORE = _shape(r"(?i)\b{not}\W+$")
+BUT_BETWEEN = _shape(r"(?i)\W*(?:{but_only}\W+)?")  # "not three, but two"
 SETS = _shape(r"\b{sets_number}\b")
+GOODS_VERBS = _shape(r"(?i)\b(?:{before_goods}|\d+)\s+{verbs_of_goods}\b|\b{goods_like_verbs}\b")
 ONE_PAIR, PAIR_OF = _shape(r"(?i)\b{one_pair}\b"), _shape("{pair_of}")
 A_FEW = _shape("{a_few}")
-DENIED = _shape(r"\b{denied}\b|{not_ending}\b")
+DENIED = _shape(r"\b{no}\b(?!\W+(?:\d|{spelled}\b))|\b{denied}\b|{not_ending}\b")
 UNIT = _shape(r"(?<![a-z])(?<!{tens_ending}[ -])(?:{units}|{single})(?![a-z])")
 YES = _shape(r"\W*{yes}\b")
 NO = _shape(r"\W*(?:{exclaiming}\W+){0,2}{refusing}\b(?!\s+{no_matter})")
 
 # Orders: what only is wanted, what goes or comes back, what is ordered.
+ONLY_THESE = _shape(r"(?i)^\W*{only}\b")  # "just the wax and the vest"
 ONLY = _shape(r"(?i)\b{only}\s+(?:(?:{beside_only}|\d+|{units})\s+){0,4}$")
 ALONE = _shape(
     r"(?i)(?:,?\s+{only_these}|\s+{alone}|{by_itself})(?=\W*$|\W*[.,;:!?]|\s+{clause_ends}\b)"
@@ -193,7 +200,11 @@ IN_PLACE = _shape(r"(?i)^(?!{no_swap}\b)(?:[\w'’-]+ ){1,5}{instead}(?:,? {than
 # "the rope as well" without a verb takes it; "he has the rope too" does not
 TAKING = _shape(r"(?i)\b(?:{ordering}|{i_need} \w+)\b|^(?!.*\b{no_order}\b).*\b{as_well}\W*$")
 # goods in view: "two of those", "I'll have one", "take it"
-POINTED = _shape(r"\b(?:(\w+) {of_those}|{take_that}(?=\W*$|,| {and_so}\b))")
+POINTED = _shape(
+    rf"\b(?:(\w+) {{of_those}}|({_COUNT}) (?:\w+ )?{{of}} {{this}}\b"
+    r"|{take_that}(?=\W*$|,| {and_so}\b))"
+)
+JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
 I_NEED = _shape(r"(?i)\b{i_need}\b")
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")  # what stands before a name: "a tin"

@@ -86,4 +86,6 @@ def show(*names: str) -> dict[str, Any]:
 
 
 CHAT = {"state": "CASUAL"}
+DEAL = {"state": "NEGOTIATE", "bid": None}
+REVIEW = {"state": "FINAL_CHECK"}
 SHELF = ("what have you got?", show("Storm Lantern"))

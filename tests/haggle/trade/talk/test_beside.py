@@ -1,0 +1,120 @@
+"""Orders and numbers that stand beside something else: a bid, an agreement, a question, a number
+that the merchant told, another good's number."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import CHAT, DEAL, REVIEW, Talk, change, order, show
+
+LAMP = ("a table lamp", order(Table_Lamp=1))
+PAIR = ("two bottles of lamp oil and the sea boots", order(Bottle_of_Lamp_Oil=2, Sea_Boots=1))
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("Three coils of rope please. And what can you take off for all of it?", DEAL,
+         {"table_lamp": 1, "coil_of_rope": 3}),
+        ("yes and a coil of rope, then we are done", REVIEW, {"table_lamp": 1, "coil_of_rope": 1}),
+        ("n a cough syrup. ill take it", REVIEW, {"table_lamp": 1, "cough_syrup": 1}),
+        ("the rope too, so lamp and rope, I'm buying", REVIEW, {"table_lamp": 1, "coil_of_rope": 1}),
+        ("Make it two table lamps. Could you come down a bit?", DEAL, {"table_lamp": 2}),
+        ("table lamps better three. Is a discount possible?", DEAL, {"table_lamp": 3}),
+        ("nah 3 lamps not 1. is it cold out there?", CHAT, {"table_lamp": 3}),
+    ],
+)  # fmt: skip
+def test_an_order_beside_a_bid_an_agreement_or_small_talk_is_heard(
+    talk: Talk, line, decided, cart
+) -> None:
+    turn = talk(LAMP, (line, decided))
+    assert (turn.state, turn.cart) == ("OFFER_SELL", cart)
+
+
+@pytest.mark.parametrize(
+    ("line", "decided"),
+    [
+        ("My brother has a coil of rope. Could you come down a bit?", DEAL),
+        ("yes, it is not for a rope", REVIEW),
+        ("Yes. The sea sends you its regards.", REVIEW),
+        ("well... yes. all right, i'll have it", REVIEW),
+        ("No rope. Could you come down a bit?", DEAL),
+    ],
+)
+def test_goods_only_spoken_of_are_not_ordered(talk: Talk, line, decided) -> None:
+    assert talk(LAMP, (line, decided)).cart == {"table_lamp": 1}
+
+
+def test_what_is_in_view_is_ordered_by_its_number(talk: Talk) -> None:
+    shown = ("is the rope strong?", show("Coil of Rope"))
+    turn = talk(LAMP, shown, ("ok I'll take two coils of that", REVIEW))
+    assert turn.cart == {"table_lamp": 1, "coil_of_rope": 2}
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("one coil of rope, and six bottles of lamp oil to begin with",
+         order(Coil_of_Rope=6, Bottle_of_Lamp_Oil=1), {"coil_of_rope": 1, "bottle_of_lamp_oil": 6}),
+        ("no 2 coils of rope, 3 bottles of lamp oil",
+         order(Coil_of_Rope=3, Bottle_of_Lamp_Oil=2), {"coil_of_rope": 2, "bottle_of_lamp_oil": 3}),
+    ],
+)  # fmt: skip
+def test_numbers_stay_with_their_goods(talk: Talk, line, decided, cart) -> None:
+    assert talk((line, decided)).cart == cart
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("the lamp oil should be four. And the sea boots, are they warm?", change(Sea_Boots=4),
+         {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+        ("lamp oil stays five, I was counting weeks", change(),
+         {"bottle_of_lamp_oil": 5, "sea_boots": 1}),
+        ("Make it three, not two. And the sea boots, are they warm?", change(Sea_Boots=3),
+         {"bottle_of_lamp_oil": 3, "sea_boots": 1}),
+        ("one for me and one for the girl next door", change(Bottle_of_Lamp_Oil="+1"),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
+        ("And the lamp oil, how many weeks does it last? Five, six?", change(Bottle_of_Lamp_Oil=6),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
+        ("no two lamp oils, I double them: four", change(Bottle_of_Lamp_Oil=4),
+         {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+    ],
+)  # fmt: skip
+def test_a_number_changes_what_it_is_told_of(talk: Talk, line, decided, cart) -> None:
+    assert talk(PAIR, (line, decided)).cart == cart
+
+
+@pytest.mark.parametrize(
+    ("line", "decided"),
+    [
+        ("the lamp oil and no sea boots. can u do me a deal", change(Bottle_of_Lamp_Oil=2)),
+        ("take the sea boots off, just the lamp oil", change(Bottle_of_Lamp_Oil=0, Sea_Boots=0)),
+    ],
+)
+def test_what_is_not_wanted_goes_and_the_rest_stays(talk: Talk, line, decided) -> None:
+    assert talk(PAIR, (line, decided)).cart == {"bottle_of_lamp_oil": 2}
+
+
+def test_goods_that_are_called_like_a_verb_are_not_dropped(talk: Talk) -> None:
+    line = "that syrup, four drops of it. also a coil of rope, how thick is it?"
+    before = ("a cough syrup", order(Cough_Syrup=1))
+    assert talk(before, (line, change(Coil_of_Rope=1))).cart == {
+        "cough_syrup": 1,
+        "coil_of_rope": 1,
+    }
+
+
+def test_goods_that_are_named_alone_come_back(talk: Talk) -> None:
+    both = ("no boots and no oil", change(Bottle_of_Lamp_Oil=0, Sea_Boots=0))
+    line = "you forgot the sea boots, put them back"
+    turn = talk(("a coil of rope", order(Coil_of_Rope=1)), PAIR, both, (line, change(Sea_Boots=1)))
+    assert turn.cart.get("sea_boots") == 1 and "bottle_of_lamp_oil" not in turn.cart
+
+
+def test_a_number_just_heard_orders_nothing(talk: Talk) -> None:
+    heard = ("how long does the storm lantern burn?", show("Storm Lantern"))
+    turn = talk(
+        heard, ("Eight hours, good. And the table lamp, how heavy is it?", order(Table_Lamp=1))
+    )
+    assert (turn.state, turn.cart) == ("SHOW_ITEMS", {})
