@@ -16,7 +16,7 @@ from haggle.core.domain import Withheld
 from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
-from haggle.trade.among import only_asked
+from haggle.trade.among import choices, only_asked
 from haggle.trade.bidding import offered, only_good
 from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, numbers_in_line
@@ -27,7 +27,6 @@ from haggle.trade.ledger import Cart, speak_cart
 from haggle.trade.lines import lines, listed
 from haggle.trade.numbers_told import clause_of, is_denied, sentence_of
 from haggle.trade.ordered import only_asked_about, orders_nothing
-from haggle.trade.plain import as_worded, borne_out, one_meant
 from haggle.trade.resolve import Resolved, resolve
 from haggle.trade.review import terms_of
 from haggle.trade.ruling import Ruling
@@ -40,9 +39,8 @@ MOST_CHOICES = 3
 _PAUSE = re.compile(r"(?=[.,;!])")
 
 
-def question(session: Session, line: str, proposal: Proposal) -> Ruling | Proposal | None:
-    """The question to ask in place of an unlikely decision, or the order that the words bear out
-    and that needs none; None where there is nothing to ask."""
+def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
+    """The question to ask in place of an unlikely decision; None where there is nothing to ask."""
     if not session.procedure.is_valid(session.last, proposal.state):
         return None
     if session.procedure.state(proposal.state).payload != "cart":
@@ -52,8 +50,6 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | Propos
         return None  # it is answered
     if swapped(session, line, whole) or _only_drops(session, line, whole):
         return None  # it is told in full
-    if order := _told(session, line, replace(proposal, cart=whole, change=None)):
-        return order
     goods, lost = session.world.by_id, lost_goods(session, line, whole)
     whole = (*((goods[i].item_name, session.cart[i]) for i in lost), *whole)
     proposal = replace(proposal, cart=whole, change=None)
@@ -84,20 +80,6 @@ def _only_drops(session: Session, line: str, whole: CartLines) -> bool:
     out = unwanted(session.world, line) & session.cart.keys()
     left = {session.world.by_id[i].item_name: n for i, n in session.cart.items() if i not in out}
     return bool(out and left) and dict(whole) == left
-
-
-def _told(session: Session, line: str, proposal: Proposal) -> Proposal | None:
-    """An order in the goods and numbers that a line's words give it, where they bear it out; None
-    where they leave something to ask."""
-    meant = resolve(session, proposal, guarded=True)
-    if not meant.cart or meant.notes:
-        return None
-    worded = as_worded(session, line, meant.cart)
-    if worded == session.cart or not borne_out(session, line, worded):
-        return None
-    goods = session.world.by_id
-    order = tuple((goods[i].item_name, number) for i, number in worded.items())
-    return replace(proposal, cart=order)
 
 
 def settled(session: Session) -> Resolved | None:
@@ -225,12 +207,25 @@ def _answer(session: Session, line: str, meant: Resolved) -> Evidence | None:
 def _candidates(session: Session, line: str, wanted: Cart) -> str:
     """The names that one word of the line may mean, of which the decision took one."""
     for mention in session.read(line).mentions:
-        if one_meant(session, line, mention):
+        if _one_meant(session, line, mention):
             continue
         things = [thing for thing in mention.candidates if thing.for_sale]
         if 1 < len(things) <= MOST_CHOICES and any(thing.id in wanted for thing in things):
             return listed([thing.name for thing in things], "or")
     return ""
+
+
+def _one_meant(session: Session, line: str, mention: Mention) -> str | None:
+    """Id of the good that words mean: the only one that they fit; or of those which they fit the
+    only one that is in the order, in view, or was talked about."""
+    ids = {thing.id for thing in mention.candidates if thing.for_sale}
+    view = {item.item_id for item in session.world.known(session.in_view())}
+    near = session.cart.keys() | view
+    if len(ids) > 1:
+        ids = ids & near or ids & {item.item_id for item in choices(session)}
+    elif mention.guessed:
+        ids &= near | session.named(line)
+    return next(iter(ids)) if len(ids) == 1 else None
 
 
 def _asked(what: str, proposal: Proposal, session: Session, said: str) -> Ruling:

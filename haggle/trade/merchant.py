@@ -103,10 +103,7 @@ class Trade:
         settled = back or asking.corrected(session, line)
         if settled:
             return None
-        found = asking.question(session, line, proposal)
-        if isinstance(found, Proposal):
-            return self.rule(session, line, found, "state")
-        return found
+        return asking.question(session, line, proposal)
 
     def apply(
         self, session: Session, line: str, ruling: domain.Ruling[Proposal], level: Level

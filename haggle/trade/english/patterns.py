@@ -206,11 +206,7 @@ POINTED = _shape(
 )
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
 I_NEED = _shape(r"(?i)\b{i_need}\b")
-TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
-A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")  # what stands before a name: "a tin"
 GOOD_DAY = _shape(r"(?i)^\W*(?:{and}\s+)?{good_day}\b")  # a greeting, or a farewell
-OF_SOME = _shape(r"(?i)\s+{of}\b")
-OF_THOSE_BEHIND = _shape(r"(?i)\s+(?:{of_those}|{of} {it})\b")  # "two of it"
 _SWAP = r"(?i)\b(?:{exchanging}|{trading}|{replacing}) (?:{over} )?"
 _OLD = r"(?P<old>(?:{exchanged}|{units}|\d+)(?: [\w'’-]+){0,4}?)"
 _NEW = r"(?P<new>[^.,;:!?]+?)(?=\s+{clause_words}\b|[.,;:!?]|$)"
