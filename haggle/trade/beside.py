@@ -24,9 +24,13 @@ from haggle.trade.ledger import total
 from haggle.trade.lines import lines
 from haggle.trade.numbers_told import numbers_told
 from haggle.trade.ruling import Heard, Ruling, bare
+from haggle.trade.session import Session
 from haggle.trade.telling import has_question, questions
-from haggle.trade.wanted import put_back, ruled_out
+from haggle.trade.wanted import put_back, ruled_out, telling
 from haggle.trade.wire import CartLines
+
+BRIEF = 4  # words to which goods are joined
+LONG = 2  # words beside goods from which a clause tells of them: "my dog ate the boots"
 
 
 def others(heard: Heard, ruling: Ruling) -> Ruling:
@@ -41,14 +45,13 @@ def others(heard: Heard, ruling: Ruling) -> Ruling:
     if not (talks or deals) or offer is None or ruling.reasons or session.pending:
         return ruling
     cart: CartLines = tuple(held(session).items())
-    ordering = [
-        p for p in told_parts(line) if _takes(p, joins=deals) and not (removes(p) or declines(p))
-    ]
+    ordering = [part for part in told_parts(line) if not (removes(part) or declines(part))]
     if any(map(tells_a_need, questions(line))):  # "I need light. What have you?"
         ordering = [p for p in ordering if has_number(p) or not patterns.I_NEED.search(p)]
-    new = tuple(told for part in ordering for told in passed_over(session, part, cart))
-    pointing = [part for part in ordering if talks or has_number(part)]
-    new = new or tuple(told for part in pointing for told in pointed_at(heard, part))
+    ordering = [c for part in ordering for c in _ordering(session, part, joins=deals)]
+    new = tuple(told for clause in ordering for told in passed_over(session, clause, cart))
+    pointing = [clause for clause in ordering if talks or has_number(clause)]
+    new = new or tuple(told for clause in pointing for told in pointed_at(heard, clause))
     told = numbers_told(session, line, strictly=True)
     changed = {
         session.world.by_id[i].item_name: n
@@ -62,13 +65,34 @@ def others(heard: Heard, ruling: Ruling) -> Ruling:
     return ruling.because("ordered", order, lines().safe[offer])
 
 
-def _takes(part: str, *, joins: bool) -> bool:
-    """Whether a part of a line orders; `joins`: or puts something beside what was said."""
-    clauses = (part, *patterns.CLAUSE_OF_NUMBERS.split(part))
-    if any(map(patterns.TAKING.search, clauses)):
-        return True
-    beside = patterns.JOINS_ON.search(part) or patterns.YES_AND.match(part.casefold())
-    return joins and bool(adds(part) or beside)
+def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
+    """The clauses of a part of a line that order, and those behind them that name goods and say
+    nothing else; `joins`: also such as only put goods beside what was said."""
+    found: list[str] = []
+    going, told, start = False, False, 0
+    for end in [match.end() for match in patterns.CLAUSE_OF_NUMBERS.finditer(part)] + [len(part)]:
+        clause, joint = part[start:end], part[:start]
+        beside, start = _besides(session, clause), end
+        takes = patterns.TAKING.search(clause) and not patterns.TAKES_IT.search(clause)
+        adding = adds(clause) or patterns.JOINS_ON.search(clause) or _joined(joint)
+        told = told or patterns.TELLS.search(clause) is not None
+        added = joins and adding and len(beside) < LONG
+        going = not told and bool(takes or added or (going and not beside))
+        found += [clause] if going else []
+    return found
+
+
+def _joined(before: str) -> bool:
+    """Whether a clause is joined to a few words that say nothing of goods: "yes and"."""
+    return patterns.JOINED.search(before) is not None and len(before.split()) <= BRIEF
+
+
+def _besides(session: Session, clause: str) -> frozenset[str]:
+    """The stems of what a clause says beside the goods that it names."""
+    reading = session.read(clause)
+    names = [thing.name for mention in reading.mentions for thing in mention.candidates]
+    typed = [reading.line[mention.start : mention.end] for mention in reading.mentions]
+    return telling(reading.line.casefold()) - telling(" ".join((*names, *typed)).casefold())
 
 
 def pointed_at(heard: Heard, part: str) -> CartLines:

@@ -204,6 +204,9 @@ POINTED = _shape(
     rf"\b(?:(\w+) {{of_those}}|({_COUNT}) (?:\w+ )?{{of}} {{this}}\b"
     r"|{take_that}(?=\W*$|,| {and_so}\b))"
 )
+TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
+TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
+JOINED = _shape(r"(?i)\b{and_plus}$")
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
 I_NEED = _shape(r"(?i)\b{i_need}\b")
 GOOD_DAY = _shape(r"(?i)^\W*(?:{and}\s+)?{good_day}\b")  # a greeting, or a farewell

@@ -39,6 +39,14 @@ def test_an_order_beside_a_bid_an_agreement_or_small_talk_is_heard(
         ("Yes. The sea sends you its regards.", REVIEW),
         ("well... yes. all right, i'll have it", REVIEW),
         ("No rope. Could you come down a bit?", DEAL),
+        ("and your neighbour sells rope for 15", DEAL),
+        ("Also my brother bought sea boots here and they leaked. Knock something off?", DEAL),
+        ("plus I already have rope and lamp oil. 20?", DEAL),
+        ("that is steep for brass and rope. could you do 20?", DEAL),
+        ("and I hear rope is going up. ok deal", REVIEW),
+        ("I'll take it home to my sea boots", REVIEW),
+        ("It goes well with rope, I'll take it", REVIEW),
+        ("yes, and my dog ate the sea boots once", REVIEW),
     ],
 )
 def test_goods_only_spoken_of_are_not_ordered(talk: Talk, line, decided) -> None:
