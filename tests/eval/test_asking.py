@@ -124,14 +124,14 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_the_command_tells_the_cheapest_limit_and_draws_the_curve(asked, tmp_path: Path):
     pytest.importorskip("matplotlib")
     plot = tmp_path / "asking.png"
-    ran = asked(0.25, "--plot", str(plot))
+    ran = asked(0.05, "--plot", str(plot))
     assert ran.exit_code == 0, ran.exception
-    assert "never: 0" in ran.output and "served: 0.3" in ran.output
+    assert "never: 0" in ran.output and "served: 0.1" in ran.output
     assert (
-        "cheapest limits: 0.26 to 0.95; they save 0" in ran.output and "1: 0, 2: 0.26" in ran.output
+        "cheapest limits: 0.06 to 0.95; they save 0" in ran.output and "1: 0, 2: 0.06" in ran.output
     )
     assert plot.read_bytes().startswith(b"\x89PNG")
-    assert read_json(tmp_path / "out" / "metrics.json")["asking"]["served"]["below"] == 0.3
+    assert read_json(tmp_path / "out" / "metrics.json")["asking"]["served"]["below"] == 0.1
 
 
 def test_a_curve_that_is_not_there_cannot_be_drawn(asked, tmp_path: Path):
