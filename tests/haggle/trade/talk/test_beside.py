@@ -5,6 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from haggle.language.english.linker import English
+from haggle.trade.methods import get_method
+from haggle.trade.session import Session
+from haggle.trade.telling import has_question, questions
+from haggle.trade.world import World
+
 from .conftest import CHAT, DEAL, REVIEW, Talk, change, order, show
 
 LAMP = ("a table lamp", order(Table_Lamp=1))
@@ -126,3 +132,15 @@ def test_a_number_just_heard_orders_nothing(talk: Talk) -> None:
         heard, ("Eight hours, good. And the table lamp, how heavy is it?", order(Table_Lamp=1))
     )
     assert (turn.state, turn.cart) == ("SHOW_ITEMS", {})
+
+
+def test_a_word_that_a_name_ends_in_means_that(store: World) -> None:
+    session = Session(store, method=get_method("astp-stepwise"), linker=English())
+    assert session.named("is the lamp heavy?") == {"table_lamp"}
+    assert session.named("a bottle of oil") == {"bottle_of_lamp_oil"}
+
+
+def test_a_question_is_known_without_its_mark() -> None:
+    line = "ok a storm lantern. is the oil already in it"
+    assert has_question(line) and questions(line) == ["is the oil already in it"]
+    assert not has_question("ok a storm lantern, the oil too")
