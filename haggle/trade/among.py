@@ -26,9 +26,9 @@ from haggle.trade.telling import (
     NEAR,
     Score,
     by_words,
-    has_question,
     nearest,
     questions,
+    questions_in,
     without_name,
 )
 from haggle.trade.world import Item
@@ -164,7 +164,7 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
     said = clean_utterance(line)
     told = without_use(line) if tells_a_need(line) else line
     named = frozenset() if wants_something(session, line) else session.named(told)
-    if not has_question(line):
+    if not questions_in(line):
         return named
     found: frozenset[str] = frozenset()
     parts = [part for part in questions(line) if not patterns.ECHO.match(part)]

@@ -123,7 +123,7 @@ def corrected(session: Session, line: str) -> tuple[tuple[str, int], ...]:
     if meant is None or _asks_or_denies(session, line):
         return ()
     reading, cart = session.read(line), dict(meant.cart)
-    out = unwanted(session.world, line) | only_asked(session, line)
+    out = unwanted(session.world, line) | only_asked(session, line) | _denied(session, line)
     sure = [m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed]
     told = {m.candidates[0].id: m for m in sure if m.candidates[0].id not in out}
     same = told.keys() & cart.keys() or (told and patterns.YES.match(line.casefold()))
@@ -179,14 +179,16 @@ def _affirms(session: Session, words: str, meant: Resolved) -> bool:
 
 def _takes_back(session: Session, line: str, meant: Resolved) -> bool:
     """Whether a line rules out goods of the order, takes some out, or begins with a no."""
-    reading, new = session.read(line), meant.cart.keys() - session.cart.keys()
     out = ruled_out(session.world, line) & meant.cart.keys()
-    denied = any(
-        is_denied(reading.line[: mention.start])
-        for mention in reading.mentions
-        if new & {thing.id for thing in mention.candidates}
-    )
-    return bool(out or denied or puts_back(line) or patterns.NO.match(line.casefold()))
+    out |= _denied(session, line) & meant.cart.keys() - session.cart.keys()
+    return bool(out or puts_back(line) or patterns.NO.match(line.casefold()))
+
+
+def _denied(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods before whose names a line somewhere has a no: "no rope, mine is new"."""
+    reading = session.read(line)
+    denied = (m for m in reading.mentions if is_denied(reading.line[: m.start]))
+    return frozenset(thing.id for mention in denied for thing in mention.candidates)
 
 
 def _refuses(session: Session, line: str, meant: Resolved) -> bool:

@@ -25,22 +25,21 @@ from haggle.trade.lines import lines
 from haggle.trade.numbers_told import numbers_told
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
-from haggle.trade.telling import has_question, questions
+from haggle.trade.telling import questions, questions_in
 from haggle.trade.wanted import put_back, ruled_out, telling
 from haggle.trade.wire import CartLines
 
-BRIEF = 4  # words to which goods are joined
 LONG = 2  # words beside goods from which a clause tells of them: "my dog ate the boots"
 
 
-def others(heard: Heard, ruling: Ruling) -> Ruling:
+def also_ordered(heard: Heard, ruling: Ruling) -> Ruling:
     """New goods that a line orders by name come into the cart, and goods in it change their number,
     also where the model only answers the question, the bid or the agreement beside: "the rope as
     well. What is it made of?", "make it six axes. And a little off, please?" """
     session, line, proposal = heard.session, heard.line, ruling.proposal
     procedure, offer = session.procedure, heard.next_with("cart")
     state = procedure.state(proposal.state)
-    talks = (state.payload == "show" or state.transparent) and has_question(line)
+    talks = (state.payload == "show" or state.transparent) and bool(questions_in(line))
     deals = state.payload == "bid" or procedure.is_review(proposal.state)
     if not (talks or deals) or offer is None or ruling.reasons or session.pending:
         return ruling
@@ -69,22 +68,17 @@ def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
     """The clauses of a part of a line that order, and those behind them that name goods and say
     nothing else; `joins`: also such as only put goods beside what was said."""
     found: list[str] = []
-    going, told, start = False, False, 0
-    for end in [match.end() for match in patterns.CLAUSE_OF_NUMBERS.finditer(part)] + [len(part)]:
-        clause, joint = part[start:end], part[:start]
-        beside, start = _besides(session, clause), end
+    going = told = False
+    yes_and = patterns.YES_AND.match(part.casefold()) is not None
+    for clause in patterns.CLAUSE_OF_NUMBERS.split(part):
+        beside = _besides(session, clause)
         takes = patterns.TAKING.search(clause) and not patterns.TAKES_IT.search(clause)
-        adding = adds(clause) or patterns.JOINS_ON.search(clause) or _joined(joint)
+        adding = yes_and or adds(clause) or patterns.JOINS_ON.search(clause)
         told = told or patterns.TELLS.search(clause) is not None
         added = joins and adding and len(beside) < LONG
         going = not told and bool(takes or added or (going and not beside))
         found += [clause] if going else []
     return found
-
-
-def _joined(before: str) -> bool:
-    """Whether a clause is joined to a few words that say nothing of goods: "yes and"."""
-    return patterns.JOINED.search(before) is not None and len(before.split()) <= BRIEF
 
 
 def _besides(session: Session, clause: str) -> frozenset[str]:

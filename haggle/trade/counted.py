@@ -52,7 +52,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     out = taken_out(session, line)
     said = numbers_told(session, line, strictly=not _same(session, asked))
     bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
-    parts = shares(line)
+    parts, named = shares(line), session.named(line)
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
@@ -65,10 +65,13 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = max(0, held - out[item.item_id])
         elif item.item_id in said and (held or quantity in others):
             quantity = said[item.item_id]
-        elif held and (quantity in bare | swapped_with(session, line, said, item) or held == parts):
+        elif held and (
+            quantity in bare | swapped_with(session, line, said, item)
+            or (held == parts and item.item_id not in named)
+        ):
             quantity = held
         else:
-            quantity = _evident(session, line, asked, item, quantity)
+            quantity = _as_told(session, line, asked, item, quantity)
         found.append((name, quantity))
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
@@ -78,7 +81,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     return tuple(found)
 
 
-def _evident(
+def _as_told(
     session: Session, line: str, asked: CartLines, item: Item, quantity: Quantity
 ) -> Quantity:
     """The number of a good as a line gives evidence of it."""

@@ -203,7 +203,7 @@ _STEPS = (
     ordered.countable,
     ordered.goods,
     _bid,
-    beside.others,
+    beside.also_ordered,
     beside.taken_back,
     beside.summed_up,
     _shelf,

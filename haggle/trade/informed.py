@@ -30,9 +30,9 @@ from haggle.trade.telling import (
     answers,
     described,
     ended,
-    has_question,
     nearest,
     questions,
+    questions_in,
     told,
 )
 from haggle.trade.wanted import put_back, ruled_out
@@ -123,8 +123,8 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
 def _beside_order(session: Session, line: str) -> list[Note]:
     """What answers a question beside an order, where the linker can tell what it means."""
     near, currency, world = session.linker.nearness, session.world.currency, session.world
-    for part in questions(line):
-        if not has_question(line) or asks_for_a_deal(part) or asks_what_it_costs(part):
+    for part in questions_in(line):
+        if asks_for_a_deal(part) or asks_what_it_costs(part):
             continue
         ids = spoken_of(session, part) or spoken_of(session, line) or frozenset(session.cart)
         wanted = sorted(ids - ruled_out(world, line))

@@ -192,9 +192,8 @@ def removes(line: str) -> bool:
 
 
 def puts_back(clause: str) -> bool:
-    """Whether words tell to take goods out of an order: "drop the scrap", not "the scrap"."""
-    told = patterns.GOODS_VERBS.sub(" ", clause)
-    return bool(says(told, knowledge().putting_back)) and not patterns.BACK_IN.search(clause)
+    """Whether words tell to take goods out of an order."""
+    return bool(says(clause, knowledge().putting_back)) and not patterns.BACK_IN.search(clause)
 
 
 def haggles(line: str) -> bool:

@@ -18,9 +18,9 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def numbers_told(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
-    """The numbers of goods in the cart that a line tells, what it asks left out: "make it just one
-    bundle"; "one more rope" is one more than there are. `strictly` needs words that set a number:
-    "make it six axes". With them those of new goods."""
+    """The numbers that a line tells of goods, by id; what it asks is left out. Of goods in the cart
+    "one more rope" is one more than there are, and with `strictly` only words that set a number
+    count: "make it six axes"."""
     reading, found = session.read(line), dict[str, set[int]]()
     if strictly and "?" not in line and (listed := _listed(session, line)):
         return listed

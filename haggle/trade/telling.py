@@ -190,19 +190,19 @@ def _shared(question: str, text: str) -> bool:
     return not (set(stems(question)) - dull_stems()).isdisjoint(stems(text))
 
 
-def questions(line: str) -> list[str]:
-    """The questions of a line, one by one, without what only leads to them; the line itself where
-    nothing in it begins as a question."""
+def questions_in(line: str) -> list[str]:
+    """The questions of a line, one by one, without what only leads to them; where none has its
+    mark, those that begin as one. Empty where nothing does."""
     sentences = SENTENCE_END.split(clean_utterance(line))
     asking = [unled(part) for part in sentences if "?" in part]
     if not asking:
         asking = [part[m.end() :] for part in sentences if (m := patterns.UNMARKED.search(part))]
-    return [part for text in asking for part in patterns.NEXT_QUESTION.split(text)] or [line]
+    return [part for text in asking for part in patterns.NEXT_QUESTION.split(text)]
 
 
-def has_question(line: str) -> bool:
-    """Whether anything in a line begins as a question, with or without its mark."""
-    return "?" in line or any(map(patterns.UNMARKED.search, SENTENCE_END.split(line)))
+def questions(line: str) -> list[str]:
+    """The questions of a line; the line itself where nothing in it begins as a question."""
+    return questions_in(line) or [line]
 
 
 def answers(item: Item, question: str, heard: Callable[[str], bool]) -> bool:

@@ -18,6 +18,7 @@ _LISTS: dict[str, list[str]] = {
     for name, told in read_mapping(Path(__file__).with_name("words.yaml")).items()
 }
 _LISTS |= {"digits": [DIGITS], "units": list(UNITS), "spelled": [*list(UNITS)[1:], *TENS]}
+_LISTS |= {"settling": CUES.settling}
 _LISTS |= {"dropped": list(CUES.dropped_g), "one": sorted(CUES.such_ones, reverse=True)}
 
 
@@ -169,8 +170,7 @@ ONE_FOR = _shape(r"(?i)\b{one_for}\b")  # "one for me and one for her"
 NOT_BETWEEN = _shape(r"(?i)\W*(?:\w+\W+){0,2}{not}\W+")  # "two, not three"
 NOT_BEFORE = _shape(r"(?i)\b{not}\W+$")
 BUT_BETWEEN = _shape(r"(?i)\W*(?:{but_only}\W+)?")  # "not three, but two"
-SETS = _shape(r"\b{sets_number}\b")
-GOODS_VERBS = _shape(r"(?i)\b(?:{before_goods}|\d+)\s+{verbs_of_goods}\b|\b{goods_like_verbs}\b")
+SETS = _shape(rf"\b{{sets_number}}\b|\b(?:{{settling}}|{{not}}) {_COUNT}\b")
 ONE_PAIR, PAIR_OF = _shape(r"(?i)\b{one_pair}\b"), _shape("{pair_of}")
 A_FEW = _shape("{a_few}")
 DENIED = _shape(r"\b{no}\b(?!\W+(?:\d|{spelled}\b))|\b{denied}\b|{not_ending}\b")
@@ -206,7 +206,6 @@ POINTED = _shape(
 )
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
-JOINED = _shape(r"(?i)\b{and_plus}$")
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
 I_NEED = _shape(r"(?i)\b{i_need}\b")
 GOOD_DAY = _shape(r"(?i)^\W*(?:{and}\s+)?{good_day}\b")  # a greeting, or a farewell

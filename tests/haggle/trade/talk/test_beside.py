@@ -3,12 +3,17 @@ that the merchant told, another good's number."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from haggle.language.english.linker import English
+from haggle.trade.asking import question
+from haggle.trade.knowledge import asks_what_it_costs
 from haggle.trade.methods import get_method
 from haggle.trade.session import Session
-from haggle.trade.telling import has_question, questions
+from haggle.trade.telling import questions_in
+from haggle.trade.wire import Proposal
 from haggle.trade.world import World
 
 from .conftest import CHAT, DEAL, REVIEW, Talk, change, order, show
@@ -57,6 +62,51 @@ def test_an_order_beside_a_bid_an_agreement_or_small_talk_is_heard(
 )
 def test_goods_only_spoken_of_are_not_ordered(talk: Talk, line, decided) -> None:
     assert talk(LAMP, (line, decided)).cart == {"table_lamp": 1}
+
+
+REMARKS = [
+    ("three lamps is better than two, my aunt says. could you come down?", DEAL),
+    ("six lamps would be better value elsewhere", DEAL),
+    ("two lamps stay lit longer, they say. Is it dry today?", CHAT),
+    ("a house should be lit by four lamps, my mother said. Is it far to Hull?", CHAT),
+    ("20 for it, not 30", DEAL),
+]
+
+
+@pytest.mark.parametrize(("line", "decided"), REMARKS)
+def test_numbers_of_a_remark_change_no_order(talk: Talk, line, decided) -> None:
+    assert talk(LAMP, (line, decided)).cart == {"table_lamp": 1}
+
+
+ROPE_TOO = ("two pairs of sea boots. A coil of rope hangs there", order(Sea_Boots=2))
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("No rope, my own coil of rope is new. It is but one pair of sea boots.", 1),
+        ("No, thank you. The coil of rope is at home. Only the sea boots.", 2),
+    ],
+)
+def test_goods_that_were_asked_about_and_refused_are_not_added(talk: Talk, line, number) -> None:
+    assert talk(ROPE_TOO).withheld == "asked_goods"
+    assert talk(ROPE_TOO, (line, change(Sea_Boots=number))).cart == {"sea_boots": number}
+
+
+def test_goods_that_are_only_ruled_out_are_taken_out_unasked(store: World) -> None:
+    session = Session(store, method=get_method("astp-stepwise"), linker=English())
+    session.settle("OFFER_SELL", {"sea_boots": 1, "coil_of_rope": 2}, None)
+    left = (("Sea Boots", 1),)
+    asked = Proposal(last="OFFER_SELL", state="OFFER_SELL", say="", cart=left)
+    assert question(session, "No rope. Two days it rained, and nobody fished.", asked) is None
+    more = replace(asked, cart=(*left, ("Table Lamp", 1)))
+    assert question(session, "sea boots and a lamp, no rope", more) is not None
+
+
+def test_how_much_goods_can_do_is_no_price() -> None:
+    assert not asks_what_it_costs("how much can the rope lift, anyway?")
+    assert not asks_what_it_costs("how much dew does it bring in a night?")
+    assert asks_what_it_costs("how much is the rope?")
 
 
 def test_what_is_in_view_is_ordered_by_its_number(talk: Talk) -> None:
@@ -110,15 +160,6 @@ def test_what_is_not_wanted_goes_and_the_rest_stays(talk: Talk, line, decided) -
     assert talk(PAIR, (line, decided)).cart == {"bottle_of_lamp_oil": 2}
 
 
-def test_goods_that_are_called_like_a_verb_are_not_dropped(talk: Talk) -> None:
-    line = "that syrup, four drops of it. also a coil of rope, how thick is it?"
-    before = ("a cough syrup", order(Cough_Syrup=1))
-    assert talk(before, (line, change(Coil_of_Rope=1))).cart == {
-        "cough_syrup": 1,
-        "coil_of_rope": 1,
-    }
-
-
 def test_goods_that_are_named_alone_come_back(talk: Talk) -> None:
     both = ("no boots and no oil", change(Bottle_of_Lamp_Oil=0, Sea_Boots=0))
     line = "you forgot the sea boots, put them back"
@@ -142,5 +183,5 @@ def test_a_word_that_a_name_ends_in_means_that(store: World) -> None:
 
 def test_a_question_is_known_without_its_mark() -> None:
     line = "ok a storm lantern. is the oil already in it"
-    assert has_question(line) and questions(line) == ["is the oil already in it"]
-    assert not has_question("ok a storm lantern, the oil too")
+    assert questions_in(line) == ["is the oil already in it"]
+    assert questions_in("ok a storm lantern, the oil too") == []
