@@ -11,10 +11,12 @@ from haggle.trade.knowledge import (
     asks_for_a_deal,
     asks_for_the_sum,
     asks_what_it_costs,
+    does_not_want,
     has_number,
     orders,
     puts_back,
     refers,
+    removes,
     stems,
     tells_a_need,
     unled,
@@ -113,7 +115,24 @@ def only_asks(session: Session, part: str) -> bool:
     part = unled(part)
     counts = any((mention.quantity or 0) > 1 for mention in session.read(part).mentions)
     ordering = wants(part) or (counts and not priced)
-    return bool(patterns.ASKS.search(part)) and not ordering and not summed
+    asks = patterns.ASKS.search(part) or (patterns.TAG.search(part) and not removes(part))
+    return bool(asks) and not ordering and not summed
+
+
+def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods in the cart that a line names in questions alone, and changes nowhere else:
+    "and you are sure there are no nuts in the cola?" """
+    asked: set[str] = set()
+    for part in patterns.ASKING_PART.split(clean_utterance(line)):
+        named = session.named(part, sure=False)
+        number = has_number(without_ones(part)) and not asks_what_it_costs(part)
+        changes = number or adds(part) or puts_back(part)
+        asks = only_asks(session, part) or ("?" in part and not wants(part))
+        if asks and not (changes or does_not_want(part)):
+            asked |= named
+        elif named or changes or (removes(part) and patterns.PRONOUN.search(part.casefold())):
+            return frozenset()
+    return frozenset(asked & session.cart.keys())
 
 
 def _not_in_view(session: Session, part: str) -> bool:

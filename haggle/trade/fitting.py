@@ -72,7 +72,8 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if not resolved.shown:
         return resolved
     shown = session.world.known(resolved.shown)
-    items = _asked_for(session, line, shown) if asks(line) else []
+    items = _of_price(session, line)
+    items = items or (_asked_for(session, line, shown) if asks(line) else [])
     items = items or _described(session, line, shown)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
@@ -85,11 +86,9 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
 
 
 def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[Item]:
-    """The goods that a question is about by its own words: the cheapest, those of a kind, the one
-    of those in view; `shown` where it names one of them. None where it leaves that open."""
+    """The goods that a question is about by its own words: those of a kind, the one of those in
+    view; `shown` where it names one of them. None where it leaves that open."""
     world = session.world
-    if cheapest := _of_price(world, line):
-        return cheapest
     if others := _others_wanted(session, line):
         return others
     alike = of_kind(session, line)
@@ -168,13 +167,23 @@ def _is_of_those(session: Session, line: str, shown: Set[str]) -> bool:
     return of_those or bool(session.shown and asks_about_goods(line, session.read(line)))
 
 
-def _of_price(world: World, line: str) -> list[Item]:
-    """The cheapest good of all where a line asks for it, or the dearest."""
-    match = patterns.EXTREME.search(line)
-    if match is None or "?" not in line:
-        return []
-    prices = sorted(world.inventory, key=lambda item: item.price or 0.0)
-    return [prices[0 if match[1] else -1]]
+def _of_price(session: Session, line: str) -> list[Item]:
+    """The cheapest good that a line asks for, or the dearest: of the kind that it names, or of
+    all."""
+    for part in patterns.NEXT_QUESTION.split(line):
+        match = patterns.EXTREME.search(part)
+        asking = "?" in part or patterns.ASKS_WHICH.search(part)
+        if match is None or not asking:
+            continue
+        kind = session.named(match["kind"], sure=False)
+        ids = kind or session.named(line)
+        ids = ids if kind or len(ids) > 1 else frozenset()
+        if (match["kind"] and not kind) or tells_a_need(line):
+            continue
+        goods = [i for i in session.world.inventory if not ids or i.item_id in ids]
+        prices = sorted(goods, key=lambda item: item.price or 0.0)
+        return [prices[0 if match[1] else -1]] if prices else []
+    return []
 
 
 def _described_alone(session: Session, line: str, shown: Sequence[Item]) -> list[Item]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
-from haggle.trade import beside, ordered
+from haggle.trade import again, beside, ordered
 from haggle.trade.bidding import bargained, told_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
@@ -200,6 +200,7 @@ def _shelf(heard: Heard, ruling: Ruling) -> Ruling:
 
 _STEPS = (
     _ending,
+    again.told_by_another,
     ordered.countable,
     ordered.goods,
     _bid,

@@ -11,6 +11,7 @@ from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
 from haggle.trade.among import (
     asked_about,
+    kept_by_a_question,
     only_asked,
     only_asks,
     told_parts,
@@ -101,6 +102,11 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         out |= ruled_out(session.world, said) & session.cart.keys() & same
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
     asked = _meant(heard, counted(session, heard.line, asked))
+    names = session.world.by_id
+    only = {names[i].item_name: session.cart[i] for i in kept_by_a_question(session, heard.line)}
+    asked = tuple((dict(asked) | only).items())
+    if only and dict(asked) == held(session) != dict(whole):
+        return heard.shown(ruling, "asked_about", list(only))
     if other := swapped(session, heard.line, asked):
         return replace(ruling, action=replace(proposal, cart=other, change=None))
     if questioned := only_asked_about(session, heard.line, asked):
@@ -254,8 +260,7 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):
         ids |= new  # "how much is that, then?", "and the other one?"
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
-    if priced:  # "what is one of the ropes?" beside an order of ten
-        ids |= only & session.cart.keys()
+    ids |= only & session.cart.keys()  # "what is one of the ropes?" beside an order of ten
     return [name for name, _ in asked if item_id(session.world, name) in ids]
 
 

@@ -56,6 +56,7 @@ def _not_behind(name: str, edge: str = "") -> str:
 # Sentences, clauses and questions.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 NEXT_QUESTION = _shape(rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_n}}\s+(?={{next_question}}\b)")
+TAG = _shape(r"(?i),\s*{tagged}\s*\?")  # "there's no meat in it, is there?"
 # where a question without its mark begins
 UNMARKED = _shape(r"(?i)\b{whether}\s+|(?:^|[,;:.]\s+|\b{before_unmarked}\s+)(?={unmarked}\b)")
 HOW = _shape(r"(?i)\b{how_is}\b")
@@ -119,8 +120,12 @@ ELSE = _shape(rf"{_not_behind('not_else')}\b{{what_else}}\b")  # "what else have
 PLURAL = _shape(r"(?i){plural_ending}$")
 EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
-# "what is the cheapest thing you've got?"
-EXTREME = _shape(r"(?i)\b(?:({cheapest})|{dearest})(?: {thing})?(?: {of_all}\b|\?)")
+# "what is the cheapest thing you've got?", "the cheapest paper?"
+EXTREME = _shape(
+    rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})(?: {{thing}})?(?P<kind>(?: [\w'’-]+){{0,2}}?)"
+    r"(?: {of_all}\b|(?=\W*$))"
+)
+ASKS_WHICH = _shape(r"(?i)\b(?:{asks_which})\b")
 OTHER = _shape(rf"{_not_behind('not_other')}\b{{the_other}}\b(?!.*\b{{other_talk}}\b)[^.!]*\?")
 
 # Goods by a name that nothing here may have.
@@ -204,6 +209,10 @@ POINTED = _shape(
     rf"\b(?:(\w+) {{of_those}}|({_COUNT}) (?:\w+ )?{{of}} {{this}}\b"
     r"|{take_that}(?=\W*$|,| {and_so}\b))"
 )
+# orders told by another: "the same again", "double it all", "two of everything"
+SAME_AGAIN, TWICE_ALL = _shape(r"\b{same_again}\b"), _shape(r"\b{twice_all}\b")
+OF_EVERYTHING = _shape(rf"\b({_COUNT}) {{of_everything}}\b")
+OTHERWISE = _shape(r"\b{not_again}\b")
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")

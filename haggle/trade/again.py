@@ -1,0 +1,62 @@
+"""Orders of guard `state` that a line tells by another order, naming no goods: the last sale "again",
+the order "doubled", or "two of everything"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from haggle.core.text import clean_utterance
+from haggle.trade.edits import numbers_in_line
+from haggle.trade.knowledge import whole_number
+from haggle.trade.language import patterns
+from haggle.trade.ledger import Cart
+from haggle.trade.ruling import Heard, Ruling, bare
+from haggle.trade.session import Session
+
+
+def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
+    """The order that a line tells by another one, in place of what a model makes of it."""
+    session, proposal = heard.session, ruling.proposal
+    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
+    talks = state.payload in ("cart", "show") or state.transparent
+    if not talks or offer is None or ruling.reasons or session.pending:
+        return ruling
+    cart = _meant(session, clean_utterance(heard.line).casefold())
+    if not cart:
+        return ruling
+    goods = session.world.by_id
+    told = tuple((goods[i].item_name, n) for i, n in cart.items() if i in goods)
+    return replace(ruling, action=replace(bare(proposal, offer), cart=told))
+
+
+def _meant(session: Session, line: str) -> Cart:
+    """The order that a sentence of a line tells by another; empty where none does, or where a line
+    names goods."""
+    if session.named(line, sure=False):
+        return {}
+    found = (_told(session, sentence) for sentence in patterns.SENTENCE_END.split(line))
+    return next(filter(None, found), {})
+
+
+def _told(session: Session, sentence: str) -> Cart:
+    numbers = numbers_in_line(session.linked_line(sentence))
+    each = patterns.OF_EVERYTHING.search(sentence)
+    if patterns.OTHERWISE.search(sentence):
+        return {}
+    if each and len(session.cart) > 1:
+        number = whole_number(each[1])
+        return dict.fromkeys(session.cart, number) if numbers == {number} else {}
+    if numbers:
+        return {}
+    if patterns.SAME_AGAIN.search(sentence):
+        return _times(session.cart, 2) if session.cart else dict(_last_sale(session))
+    return _times(session.cart, 2) if patterns.TWICE_ALL.search(sentence) else {}
+
+
+def _times(cart: Mapping[str, int], factor: int) -> Cart:
+    return {item: factor * number for item, number in cart.items()}
+
+
+def _last_sale(session: Session) -> Mapping[str, int]:
+    return session.sales[-1].items if session.sales else {}
