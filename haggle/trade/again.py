@@ -3,7 +3,6 @@ the order "doubled", or "two of everything"."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
@@ -40,23 +39,17 @@ def _meant(session: Session, line: str) -> Cart:
 
 
 def _told(session: Session, sentence: str) -> Cart:
-    numbers = numbers_in_line(session.linked_line(sentence))
-    each = patterns.OF_EVERYTHING.search(sentence)
-    if patterns.OTHERWISE.search(sentence):
+    each = patterns.OF_EVERYTHING.search(sentence) if len(session.cart) > 1 else None
+    again = patterns.SAME_AGAIN.search(sentence)
+    twice = patterns.TWICE_ALL.search(sentence) or (again and session.cart)
+    if not (each or again or twice) or patterns.OTHERWISE.search(sentence):
         return {}
-    if each and len(session.cart) > 1:
+    numbers = numbers_in_line(session.linked_line(sentence))
+    if each:
         number = whole_number(each[1])
         return dict.fromkeys(session.cart, number) if numbers == {number} else {}
     if numbers:
         return {}
-    if patterns.SAME_AGAIN.search(sentence):
-        return _times(session.cart, 2) if session.cart else dict(_last_sale(session))
-    return _times(session.cart, 2) if patterns.TWICE_ALL.search(sentence) else {}
-
-
-def _times(cart: Mapping[str, int], factor: int) -> Cart:
-    return {item: factor * number for item, number in cart.items()}
-
-
-def _last_sale(session: Session) -> Mapping[str, int]:
-    return session.sales[-1].items if session.sales else {}
+    if twice:
+        return {item: 2 * number for item, number in session.cart.items()}
+    return dict(session.sales[-1].items) if session.sales else {}

@@ -44,10 +44,7 @@ def also_ordered(heard: Heard, ruling: Ruling) -> Ruling:
     if not (talks or deals) or offer is None or ruling.reasons or session.pending:
         return ruling
     cart: CartLines = tuple(held(session).items())
-    ordering = [part for part in told_parts(line) if not (removes(part) or declines(part))]
-    if any(map(tells_a_need, questions(line))):  # "I need light. What have you?"
-        ordering = [p for p in ordering if has_number(p) or not patterns.I_NEED.search(p)]
-    ordering = [c for part in ordering for c in _ordering(session, part, joins=deals)]
+    ordering = ordering_clauses(session, line, joins=deals)
     new = tuple(told for clause in ordering for told in passed_over(session, clause, cart))
     pointing = [clause for clause in ordering if talks or has_number(clause)]
     new = new or tuple(told for clause in pointing for told in pointed_at(heard, clause))
@@ -62,6 +59,14 @@ def also_ordered(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling
     order = replace(bare(proposal, offer), cart=tuple((dict(cart) | changed | dict(new)).items()))
     return ruling.because("ordered", order, lines().safe[offer])
+
+
+def ordering_clauses(session: Session, line: str, *, joins: bool) -> list[str]:
+    """The clauses of a line that order."""
+    ordering = [part for part in told_parts(line) if not (removes(part) or declines(part))]
+    if any(map(tells_a_need, questions(line))):  # "I need light. What have you?"
+        ordering = [p for p in ordering if has_number(p) or not patterns.I_NEED.search(p)]
+    return [c for part in ordering for c in _ordering(session, part, joins=joins)]
 
 
 def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
@@ -79,6 +84,11 @@ def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
         going = not told and bool(takes or added or (going and not beside))
         found += [clause] if going else []
     return found
+
+
+def is_a_list(session: Session, line: str) -> bool:
+    """Whether a line names goods and says nothing else: "two axes, a map"."""
+    return not ("?" in line or removes(line) or declines(line) or _besides(session, line))
 
 
 def _besides(session: Session, clause: str) -> frozenset[str]:

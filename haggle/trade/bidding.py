@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from haggle.trade.among import one_of_those
+from haggle.trade.edits import carried_out, held
 from haggle.trade.knowledge import (
     SENTENCE_END,
     asks_for_less,
@@ -112,6 +113,7 @@ def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
         for n in numbers
         if n.value in listed
         or patterns.LET_FOR.search(text[: n.start])
+        or (not session.cart and _is_said_to_a_price(text[: n.start], text[n.end :]))
         or (haggling and _is_bare(text[: n.start], text[n.end :]))
     }
 
@@ -122,12 +124,19 @@ def _is_bare(before: str, behind: str) -> bool:
     return bool(alone and re.search(r"(?:^|[.!?])\s*$", before))
 
 
+def _is_said_to_a_price(before: str, behind: str) -> bool:
+    """Whether a number answers a price: "I could do 12", "20 and we have a deal"."""
+    does = patterns.BIDS.search(before) and patterns.STOPS.match(behind)
+    return bool(does or patterns.AND_A_DEAL.match(behind))
+
+
 def _asked(session: Session, line: str) -> set[float | None]:
-    """The prices that stand: what the merchant asks for the cart, and for goods of a line."""
-    goods = session.world.by_id
+    """The prices that stand: what the merchant asks for the cart, for goods of a line, and for the
+    only good in view."""
+    goods, view = session.world.by_id, session.world.known(session.in_view())
     named = [goods[i] for i in session.named(line, sure=False)]
-    named = named or [goods[i] for i in only_good(session, line)]
-    return {session.sale_price, *(item.price for item in named)}
+    alone = view if len(view) == 1 else []
+    return {session.sale_price, *(item.price for item in (*named, *alone))}
 
 
 def bargained(session: Session, line: str, proposal: Proposal, states: Set[str]) -> Proposal | None:
@@ -135,7 +144,8 @@ def bargained(session: Session, line: str, proposal: Proposal, states: Set[str])
     named or in view an order of one. None where there is none. `states` may follow."""
     procedure, world = session.procedure, session.world
     state = procedure.state(proposal.state)
-    if state.payload in ("cart", "bid") or state.clears or state.resets or not haggles(line):
+    ordering = state.payload == "cart" and dict(carried_out(session, proposal)) != held(session)
+    if ordering or state.payload == "bid" or state.clears or state.resets or not haggles(line):
         return None
     haggling = bool(session.cart or says(line, knowledge().haggling))
     offer = offered(session, line, purse=haggling)

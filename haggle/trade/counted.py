@@ -52,7 +52,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     out = taken_out(session, line)
     said = numbers_told(session, line, strictly=not _same(session, asked))
     bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
-    parts, named = shares(line), session.named(line)
+    parts, named, back = shares(line), session.named(line), restored(session, line)
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
@@ -63,6 +63,8 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
         others = {n for i, n in said.items() if i != item.item_id}
         if item.item_id in out:
             quantity = max(0, held - out[item.item_id])
+        elif item.item_id in back and item.item_id not in said:
+            quantity = back[item.item_id]
         elif item.item_id in said and (held or quantity in others):
             quantity = said[item.item_id]
         elif held and (
@@ -76,7 +78,6 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
     found += [(world.by_id[i].item_name, cart[i] - out[i]) for i in missing]
-    back = restored(session, line)
     found += [(world.by_id[i].item_name, n) for i, n in back.items() if i not in kept]
     return tuple(found)
 
@@ -120,16 +121,6 @@ def passed_over(session: Session, line: str, asked: CartLines) -> CartLines:
         if not is_denied(reading.line[: mention.start]):
             found[thing.name] = found.get(thing.name) or mention.quantity
     return tuple((name, number or 1) for name, number in found.items())
-
-
-def numbered(session: Session, line: str, lines: CartLines) -> CartLines:
-    """Of goods that an order leaves out those that a line names with a number of their own."""
-    named = {
-        mention.candidates[0].name
-        for mention in session.read(line).mentions
-        if mention.quantity and len(mention.candidates) == 1
-    }
-    return tuple((name, number) for name, number in lines if name in named)
 
 
 def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: Item) -> bool:

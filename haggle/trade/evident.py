@@ -83,7 +83,7 @@ def restored(session: Session, line: str) -> Cart:
     she is not that fussy"."""
     match = patterns.BACK.search(clean_utterance(line).casefold())
     if match is None or not session.exchanges:
-        return {}
+        return _missed(session, line)
     named = session.named(match[0], sure=False) or session.named(line)
     for exchange in reversed(session.exchanges):
         before = noted_cart(exchange.note)
@@ -93,6 +93,25 @@ def restored(session: Session, line: str) -> Cart:
         if found:
             return found
     return {}
+
+
+def _missed(session: Session, line: str) -> Cart:
+    """Goods that a line misses in the order, in the numbers that they had, or that were told of
+    them: "where are my jars?" """
+    told = " ".join(part for part in SENTENCE_END.split(line) if patterns.MISSES.search(part))
+    found: Cart = {}
+    for item in session.named(told) if told else ():
+        name, past = session.world.by_id[item].item_name, reversed(session.exchanges)
+        numbers = (noted_cart(e.note).get(name) or _number_of(session, e.player, item) for e in past)
+        if number := session.cart.get(item) or next(filter(None, numbers), 0):
+            found[item] = number
+    return found
+
+
+def _number_of(session: Session, line: str, item: str) -> int:
+    """The number that a line tells of a good; 0 where it tells none."""
+    sure = (m for m in session.read(line).mentions if {t.id for t in m.candidates} == {item})
+    return next((m.quantity for m in sure if m.quantity), 0)
 
 
 def evident_lines(session: Session, line: str, asked: CartLines) -> CartLines:

@@ -18,8 +18,8 @@ from haggle.trade.among import (
     turned_down,
     without_ones,
 )
-from haggle.trade.beside import pointed_at
-from haggle.trade.counted import counted, numbered, passed_over
+from haggle.trade.beside import is_a_list, ordering_clauses, pointed_at
+from haggle.trade.counted import counted, passed_over
 from haggle.trade.edits import carried_out, held, numbers_in_line
 from haggle.trade.evident import (
     evident_goods,
@@ -30,6 +30,7 @@ from haggle.trade.evident import (
     kept_by,
     lost_goods,
     only_these,
+    restored,
     sent_back,
     swapped_out,
 )
@@ -56,7 +57,7 @@ from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
 from haggle.trade.telling import in_short
-from haggle.trade.wanted import put_back, ruled_out, unwanted
+from haggle.trade.wanted import name_stems, put_back, ruled_out, unwanted
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
@@ -223,20 +224,16 @@ def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) ->
     """An order with what it loses put back, and without goods that the line gives no evidence of,
     which are asked about; so are goods that the line names and the order leaves out."""
     session, line, proposal = heard.session, heard.line, ruling.proposal
-    kept, over = evident_lines(session, line, asked), passed_over(session, line, asked)
-    if over and not kept and (sure := numbered(session, line, over)):
-        kept, over = sure, tuple(told for told in over if told not in sure)
-    if kept == asked and not lost and not over:
+    kept = evident_lines(session, line, asked)
+    kept += _ordered_beside(session, line, asked)
+    if kept == asked and not lost:
         return ruling
     back = tuple((session.world.by_id[i].item_name, session.cart[i]) for i in lost)
     cart = (*back, *kept) or tuple(held(session).items())
-    unsaid = _unsaid(heard, (*asked, *over), kept)
+    unsaid = _unsaid(heard, asked, kept)
     wanted = kept or session.cart or not fits(session.world, line)
     if unsaid and wanted and not session.pending:
-        reason = "passed_over" if over else "not_named"
-        return _asked_goods(heard, ruling, reason, (*back, *asked, *over), cart, unsaid)
-    if kept == asked and not lost:
-        return ruling
+        return _asked_goods(heard, ruling, (*back, *asked), cart, unsaid)
     if not kept and not session.cart:
         return _nothing_wanted(heard, ruling)
     if not back and not kept and session.cart.keys() <= ruled_out(session.world, line):
@@ -244,6 +241,18 @@ def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) ->
     reason = "not_named" if kept != asked else "not_called_off"
     changed = replace(proposal, cart=cart, change=None)
     return ruling.because(reason, changed, lines().safe[proposal.state])
+
+
+def _ordered_beside(session: Session, line: str, asked: CartLines) -> CartLines:
+    """Goods that a line orders by name and an order leaves out, unlike any in it."""
+    if session.named(line) <= {item_id(session.world, name) for name, _ in asked}:
+        return ()
+    clauses = ordering_clauses(session, line, joins=True)
+    clauses = [clause for clause in clauses if not patterns.IN_THE_PLACE.search(clause)]
+    clauses += [line] if is_a_list(session, line) else []
+    known = frozenset().union(*(name_stems(name) for name, _ in asked))
+    over = dict(told for clause in clauses for told in passed_over(session, clause, asked))
+    return tuple((name, n) for name, n in over.items() if not name_stems(name) & known)
 
 
 def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]:
@@ -260,6 +269,7 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):
         ids |= new  # "how much is that, then?", "and the other one?"
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
+    ids -= restored(session, line).keys()
     ids |= only & session.cart.keys()  # "what is one of the ropes?" beside an order of ten
     return [name for name, _ in asked if item_id(session.world, name) in ids]
 
@@ -302,7 +312,7 @@ def _unsaid(heard: Heard, whole: CartLines, kept: CartLines) -> Cart:
 
 
 def _asked_goods(
-    heard: Heard, ruling: Ruling, reason: str, whole: CartLines, cart: CartLines, unsaid: Cart
+    heard: Heard, ruling: Ruling, whole: CartLines, cart: CartLines, unsaid: Cart
 ) -> Ruling:
     """An order without its unsaid goods, and the question whether these are meant."""
     session, proposal = heard.session, ruling.proposal
@@ -314,7 +324,7 @@ def _asked_goods(
     else:
         action = replace(proposal, cart=cart, change=None)
         told = f"{lines().safe[proposal.state]} {lines().ask['also']}"
-    ruling = ruling.because(reason, action, told.format(goods=names))
+    ruling = ruling.because("not_named", action, told.format(goods=names))
     pending = replace(proposal, cart=sold, change=None)
     return replace(ruling, withheld=Withheld("asked_goods"), quoted=names, pending=pending)
 

@@ -148,6 +148,7 @@ BID_FOR = filled(r"{bid_for}\b")
 _BEFORE = r"\s+(?:{before_bid}\s+)?$"
 PAYS, HAS_MONEY = _shape(rf"\b{{paying}}{_BEFORE}"), _shape(rf"\b{{purse}}{_BEFORE}")
 BIDS = _shape(rf"\b(?:{{bidding}}|{_not_behind('can_you')}{{do}}){_BEFORE}")
+AND_A_DEAL = _shape(r"(?i)\s*{a_deal}\b")  # "20 and we have a deal"
 BARE_PRICE = _shape(
     r"(?i)\b{before_price}\s+{digits}\s*(?:{each}|[.,;!?]|$)"
     r"|(?:[$€£¥]|%)\s*\d|\d\s*(?:[$€£¥]|%)|\d[.,]\d\d(?!\d)(?!\s*\w)"
@@ -193,6 +194,7 @@ YES_AND = _shape(r"(?:\W*{yes_and}\b)*\W*{and} {and_that}\b")
 BACK = _shape(r"\b{putting} (?:{them}|{the} (?:\S+ ){1,3})(?: {one})? ?{back}\b(?! {on_shelf})")
 # "put the rope back in", not "put it back on the shelf"
 BACK_IN = _shape(r"(?i)\b{back_in}\b(?! (?:{of_place} )?{shelf_begins})")
+MISSES = _shape(r"(?i)\b(?:{misses}|{missed})\b")  # "where are my jars?"
 EVERY = _shape(r"(?i)\b{every}\b")
 NO_MORE = _shape(r"(?i)\b{no_more}\b")
 NONE_OF = _shape(r"(?i)^\W*{none_of}(?: (?!{no_goods_of})\S+){1,4}\W*$")
@@ -238,6 +240,7 @@ INSTEAD_OF = _shape(  # "feather instead of metal"
     r"(?i)^(?:{clause_words} )?(?:{setting} )?(?P<new>(?:[\w'’-]+ ){1,4}){instead_of}"
     r" (?P<old>(?:[\w'’-]+ ?){1,4})"
 )
+IN_THE_PLACE = _shape(r"(?i){instead_of}\b")
 SEVERAL_OF = _shape(r"(?i)\b{several_of}\b")
 ANOTHER_SWAP = _shape(r"(?i)\b{and} (?:[\w'’-]+ ){1,4}{into}\b")  # "... and the hat for a cap"
 SAME_NUMBER = _shape(r"(?i)\b{same_number}\b")
