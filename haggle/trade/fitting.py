@@ -178,7 +178,8 @@ def _of_price(session: Session, line: str) -> list[Item]:
         kind = session.named(match["kind"], sure=False)
         ids = kind or session.named(line)
         ids = ids if kind or len(ids) > 1 else frozenset()
-        if (match["kind"] and not kind) or tells_a_need(line):
+        beside = line.replace(part, part[match.end() :])
+        if (match["kind"] and not kind) or tells_a_need(beside):
             continue
         goods = [i for i in session.world.inventory if not ids or i.item_id in ids]
         prices = sorted(goods, key=lambda item: item.price or 0.0)

@@ -270,7 +270,8 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
         ids |= new  # "how much is that, then?", "and the other one?"
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
     ids -= restored(session, line).keys()
-    ids |= only & session.cart.keys()  # "what is one of the ropes?" beside an order of ten
+    if priced:  # "what is one of the ropes?" beside an order of ten
+        ids |= only & session.cart.keys()
     return [name for name, _ in asked if item_id(session.world, name) in ids]
 
 

@@ -123,7 +123,7 @@ PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?", "the cheapest paper?"
 EXTREME = _shape(
     rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})(?: {{thing}})?(?P<kind>(?: [\w'’-]+){{0,2}}?)"
-    r"(?: {of_all}\b|(?=\W*$))"
+    r"(?: {of_all}\b(?! (?:{into}|{that_one})\b)|(?=\W*$))"
 )
 ASKS_WHICH = _shape(r"(?i)\b(?:{asks_which})\b")
 OTHER = _shape(rf"{_not_behind('not_other')}\b{{the_other}}\b(?!.*\b{{other_talk}}\b)[^.!]*\?")
@@ -214,7 +214,7 @@ POINTED = _shape(
 # orders told by another: "the same again", "double it all", "two of everything"
 SAME_AGAIN, TWICE_ALL = _shape(r"\b{same_again}\b"), _shape(r"\b{twice_all}\b")
 OF_EVERYTHING = _shape(rf"\b({_COUNT}) {{of_everything}}\b")
-OTHERWISE = _shape(r"\b{not_again}\b")
+OTHERWISE = _shape(r"\b{not_again}\b|{not_ending}\b")
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")

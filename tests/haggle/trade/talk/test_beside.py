@@ -185,3 +185,65 @@ def test_a_question_is_known_without_its_mark() -> None:
     line = "ok a storm lantern. is the oil already in it"
     assert questions_in(line) == ["is the oil already in it"]
     assert questions_in("ok a storm lantern, the oil too") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "decided"),
+    [
+        ("fine... and you're sure there is no fish in the lamp oil?", change(Bottle_of_Lamp_Oil=0)),
+        ("how much is one bottle of the lamp oil? I want to be sure of the sum.",
+         change(Bottle_of_Lamp_Oil=1)),
+        ("Wait, does the lamp oil really burn clean? My aunt has weak lungs.",
+         change(Bottle_of_Lamp_Oil=0)),
+        ("the sea boots are good ones, aren't they?", change(Sea_Boots=0)),
+    ],
+)  # fmt: skip
+def test_a_question_changes_no_number(talk: Talk, line, decided) -> None:
+    turn = talk(PAIR, (line, decided))
+    assert (turn.state, turn.cart) == ("SHOW_ITEMS", {"bottle_of_lamp_oil": 2, "sea_boots": 1})
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "left"),
+    [
+        ("could you drop the sea boots?", change(Sea_Boots=0), {"bottle_of_lamp_oil": 2}),
+        ("Could the lamp oil be made three?", change(Bottle_of_Lamp_Oil=3),
+         {"bottle_of_lamp_oil": 3, "sea_boots": 1}),
+        ("Did I say sea boots? I meant the cough syrup. Swap it.",
+         change(Sea_Boots=0, Cough_Syrup=1), {"bottle_of_lamp_oil": 2, "cough_syrup": 1}),
+        ("I only asked about the sea boots, I don't want them.", change(Sea_Boots=0),
+         {"bottle_of_lamp_oil": 2}),
+    ],
+)  # fmt: skip
+def test_a_request_in_a_question_is_carried_out(talk: Talk, line, decided, left) -> None:
+    assert talk(PAIR, (line, decided)).cart == left
+
+
+@pytest.mark.parametrize("line", ["sixty?? i could do 50", "60 is steep. 40 and we have a deal"])
+def test_a_bid_for_goods_in_view_is_no_number_of_pieces(talk: Talk, line) -> None:
+    shown = ("what are the sea boots?", show("Sea Boots"))
+    number = int(line.split()[3 if line.startswith("60") else -1])
+    assert talk(shown, (line, order(Sea_Boots=number))).cart == {"sea_boots": 1}
+
+
+def test_a_bid_beside_the_same_order_is_a_bid(talk: Talk) -> None:
+    boots = ("the sea boots", order(Sea_Boots=1))
+    line = "Sixty again. Fifty-five, split the difference."
+    assert talk(boots, (line, change(Sea_Boots=55))).state == "NEGOTIATE"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("ok serious question whats the cheapest thing in here", "Cough Syrup"),
+        ("what is the most expensive thing you sell?", "Sea Boots"),
+        ("the cheapest boots?", "Ankle Boots"),
+        ("i asked which is the cheapest", "Cough Syrup"),
+        ("what is the cheapest way to moor a boat?", "Coil of Rope"),
+        ("this is my dearest lantern", "Storm Lantern"),
+    ],
+)
+def test_the_cheapest_and_the_dearest_are_shown(talk: Talk, line, shown) -> None:
+    turn = talk((line, show("Storm Lantern")))
+    details = turn.response.context_details
+    assert [item.item_name for item in details.items] == [shown]
