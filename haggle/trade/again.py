@@ -1,5 +1,5 @@
-"""Orders of guard `state` that a line tells by another order, naming no goods: the last sale "again",
-the order "doubled", or "two of everything"."""
+"""Rule of guard `state` about orders that a line tells by another order, naming no goods: the last
+sale "again", the order doubled, "two of everything"."""
 
 from __future__ import annotations
 

@@ -101,8 +101,11 @@ def _missed(session: Session, line: str) -> Cart:
     told = " ".join(part for part in SENTENCE_END.split(line) if patterns.MISSES.search(part))
     found: Cart = {}
     for item in session.named(told) if told else ():
-        name, past = session.world.by_id[item].item_name, reversed(session.exchanges)
-        numbers = (noted_cart(e.note).get(name) or _number_of(session, e.player, item) for e in past)
+        name = session.world.by_id[item].item_name
+        numbers = (
+            noted_cart(exchange.note).get(name) or _number_of(session, exchange.player, item)
+            for exchange in reversed(session.exchanges)
+        )
         if number := session.cart.get(item) or next(filter(None, numbers), 0):
             found[item] = number
     return found

@@ -72,6 +72,8 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if not resolved.shown:
         return resolved
     shown = session.world.known(resolved.shown)
+    if _points_at(session, line, shown):
+        return resolved
     items = _of_price(session, line)
     items = items or (_asked_for(session, line, shown) if asks(line) else [])
     items = items or _described(session, line, shown)
@@ -83,6 +85,17 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     return finish(
         session, proposal, resolved.cart, resolved.sale_price, items, resolved.notes, told
     )
+
+
+def _points_at(session: Session, line: str, shown: Sequence[Item]) -> bool:
+    """Whether a line asks by a pronoun alone about what is in view, and that is shown: "but what
+    does it cost?" """
+    view = {item.item_id for item in session.world.known(session.in_view())}
+    asked = " ".join(questions(line)).casefold()
+    names = session.named(line, sure=False) - view
+    same = {item.item_id for item in shown} == view and not tells_a_need(line)
+    points = patterns.PRONOUN.search(asked) or patterns.EACH.search(asked)
+    return same and not names and points is not None
 
 
 def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[Item]:

@@ -94,44 +94,55 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         return _called_off_by_name(heard, ruling) if consent.calls_off() else kept
     if state.payload != "cart":
         return ruling
-    whole = carried_out(session, proposal)
-    before = _spoken_of(whole, heard.line)
-    out = swapped_out(session, heard.line, before) | sent_back(session, heard.line)
-    same = {item_id(session.world, name) for name, n in before if held(session).get(name) == n}
-    if not takes_all(heard.line):  # "double it, only not the rockets"
-        said = " ".join(told_parts(heard.line))
-        out |= ruled_out(session.world, said) & session.cart.keys() & same
+    whole, line = carried_out(session, proposal), heard.line
+    before = _spoken_of(whole, line)
+    out = _going(session, line, before)
     asked = tuple(told for told in before if item_id(session.world, told[0]) not in out)
-    asked = _meant(heard, counted(session, heard.line, asked))
-    names = session.world.by_id
-    only = {names[i].item_name: session.cart[i] for i in kept_by_a_question(session, heard.line)}
-    asked = tuple((dict(asked) | only).items())
-    if only and dict(asked) == held(session) != dict(whole):
-        return heard.shown(ruling, "asked_about", list(only))
-    if other := swapped(session, heard.line, asked):
+    asked = _meant(heard, counted(session, line, asked))
+    if other := swapped(session, line, asked):
         return replace(ruling, action=replace(proposal, cart=other, change=None))
-    if questioned := only_asked_about(session, heard.line, asked):
-        own = held(session)
-        asked = tuple(t for t in asked if t[0] not in questioned or t[0] in own)
-        asked = tuple((n, own[n] if n in questioned else number) for n, number in asked)
-        if not dict(asked).keys() - own.keys():  # what is only asked about replaces nothing
-            gone = out | unwanted(session.world, heard.line)
-            stays = {n: q for n, q in own.items() if item_id(session.world, n) not in gone}
-            asked = tuple((stays | dict(asked)).items())
-        if not asked and session.cart:  # a question replaces nothing
-            asked = tuple(held(session).items())
-            named = session.named(heard.line, sure=False)
-            questioned = [n for n in questioned if item_id(session.world, n) in named]
-            changed = replace(proposal, cart=asked, change=None)
-            ruling = ruling.because("not_called_off", changed, lines().safe[proposal.state])
-        if questioned and dict(asked) == held(session):
-            needing = tells_a_need(heard.line) and not asks_what_it_costs(heard.line)
-            needed = suited(session, heard.line) if needing else []
-            names = [item.item_name for item in needed] or questioned
-            return heard.shown(ruling, "asked_about", names)
+    asked, questioned = _without_asked(session, line, asked, out)
+    if questioned and dict(asked) == held(session):
+        needing = tells_a_need(line) and not asks_what_it_costs(line)
+        needed = suited(session, line) if needing else []
+        names = [item.item_name for item in needed] or questioned
+        return heard.shown(ruling, "asked_about", names)
     if asked != whole:
         ruling = replace(ruling, action=replace(proposal, cart=asked, change=None))
     return _evident(heard, ruling, asked, _lost(heard, consent, asked, out))
+
+
+def _going(session: Session, line: str, asked: CartLines) -> frozenset[str]:
+    """Ids of the goods that a line takes out of the order, whatever the model makes of it."""
+    own, out = held(session), swapped_out(session, line, asked) | sent_back(session, line)
+    if takes_all(line):  # "double it, only not the rockets"
+        return out
+    same = {item_id(session.world, name) for name, n in asked if own.get(name) == n}
+    told = ruled_out(session.world, " ".join(told_parts(line)))
+    return out | (told & session.cart.keys() & same)
+
+
+def _without_asked(
+    session: Session, line: str, asked: CartLines, out: frozenset[str]
+) -> tuple[CartLines, list[str]]:
+    """An order without the new goods that a line only asks about, and with those of the cart as
+    they were; and the names of such goods."""
+    goods, own = session.world.by_id, held(session)
+    kept = [goods[i].item_name for i in kept_by_a_question(session, line)]
+    whole = dict(asked) | {name: own[name] for name in kept}
+    touched = [name for name in kept if dict(asked).get(name) != own[name]]
+    questioned = only_asked_about(session, line, tuple(whole.items()))
+    if not questioned:
+        return tuple(whole.items()), touched
+    whole = {n: own.get(n, 0) if n in questioned else q for n, q in whole.items()}
+    whole = {n: q for n, q in whole.items() if q}
+    if not whole.keys() - own.keys():  # what is only asked about replaces nothing
+        gone = out | unwanted(session.world, line)
+        whole = {n: q for n, q in own.items() if item_id(session.world, n) not in gone} | whole
+    if not whole and session.cart:
+        named = session.named(line, sure=False)
+        return tuple(own.items()), [n for n in questioned if item_id(session.world, n) in named]
+    return tuple(whole.items()), questioned
 
 
 def _called_off_by_name(heard: Heard, ruling: Ruling) -> Ruling:

@@ -122,7 +122,8 @@ EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?", "the cheapest paper?"
 EXTREME = _shape(
-    rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})(?: {{thing}})?(?P<kind>(?: [\w'’-]+){{0,2}}?)"
+    rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})(?: {{thing}})?"
+    r"(?P<kind>(?: [\w'’-]+){0,2}?)"
     r"(?: {of_all}\b(?! (?:{into}|{that_one})\b)|(?=\W*$))"
 )
 ASKS_WHICH = _shape(r"(?i)\b(?:{asks_which})\b")
