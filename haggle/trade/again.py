@@ -1,55 +1,86 @@
-"""Rule of guard `state` about orders that a line tells by another order, naming no goods: the last
-sale "again", the order doubled, "two of everything"."""
+"""Rules of guard `state` about orders that a line tells by another order: the last sale "again",
+the order doubled, "two of everything"; goods that are missed in the order, or wanted back."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
-from haggle.trade.edits import numbers_in_line
+from haggle.trade.edits import carried_out
+from haggle.trade.evident import item_id, missing
 from haggle.trade.knowledge import whole_number
 from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
+from haggle.trade.wire import Proposal
 
 
 def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
     """The order that a line tells by another one, in place of what a model makes of it."""
-    session, proposal = heard.session, ruling.proposal
+    session, proposal, line = heard.session, ruling.proposal, clean_utterance(heard.line)
     state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
     talks = state.payload in ("cart", "show") or state.transparent
     if not talks or offer is None or ruling.reasons or session.pending:
         return ruling
-    cart = _meant(session, clean_utterance(heard.line).casefold())
-    if not cart:
+    cart = _meant(session, line.casefold()) or _with_missing(session, line, proposal)
+    if not cart or (state.payload != "cart" and cart == session.cart):
         return ruling
     goods = session.world.by_id
     told = tuple((goods[i].item_name, n) for i, n in cart.items() if i in goods)
     return replace(ruling, action=replace(bare(proposal, offer), cart=told))
 
 
+def _with_missing(session: Session, line: str, proposal: Proposal) -> Cart:
+    """The order with the goods that a line misses in it; empty where it misses none. Nothing leaves
+    it, and the model changes only what the line names."""
+    asked = {item_id(session.world, n): q for n, q in carried_out(session, proposal)}
+    back = {
+        i: n for i, n in missing(session, line).items() if i not in session.cart or i not in asked
+    }
+    if not back:
+        return {}
+    named = session.named(line, sure=False) - back.keys()
+    told = {i: q for i in named if isinstance(q := asked.get(i), int)}
+    return session.cart | told | back
+
+
 def _meant(session: Session, line: str) -> Cart:
     """The order that a sentence of a line tells by another; empty where none does, or where a line
     names goods."""
-    if session.named(line, sure=False):
+    other = session.cart or (session.sales[-1].items if session.sales else {})
+    if not other or session.named(line, sure=False):
         return {}
-    found = (_told(session, sentence) for sentence in patterns.SENTENCE_END.split(line))
+    found = (_told(session, sentence, other) for sentence in patterns.SENTENCE_END.split(line))
     return next(filter(None, found), {})
 
 
-def _told(session: Session, sentence: str) -> Cart:
-    each = patterns.OF_EVERYTHING.search(sentence) if len(session.cart) > 1 else None
-    again = patterns.SAME_AGAIN.search(sentence)
-    twice = patterns.TWICE_ALL.search(sentence) or (again and session.cart)
-    if not (each or again or twice) or patterns.OTHERWISE.search(sentence):
+def _told(session: Session, sentence: str, other: Cart) -> Cart:
+    if patterns.OTHERWISE.search(sentence) or patterns.OTHERS_BOUGHT.search(sentence):
         return {}
-    numbers = numbers_in_line(session.linked_line(sentence))
-    if each:
-        number = whole_number(each[1])
-        return dict.fromkeys(session.cart, number) if numbers == {number} else {}
-    if numbers:
+    if len(other) > 1 and (each := patterns.OF_EVERYTHING.search(sentence)):
+        number, held = whole_number(each["number"]), session.cart if each["more"] else {}
+        return {item: held.get(item, 0) + number for item in other} if number else {}
+    one = len(other) == 1 and patterns.POINTS.search(sentence)
+    if not (one or patterns.WHOLE_ORDER.search(sentence)):
         return {}
-    if twice:
-        return {item: 2 * number for item, number in session.cart.items()}
-    return dict(session.sales[-1].items) if session.sales else {}
+    if lots := patterns.LOTS.search(sentence):
+        factor = whole_number(lots[1]) or 1
+        return _times(other, factor + bool(session.cart))
+    if factor := _factor(sentence):
+        return _times(other, factor)
+    again = patterns.WHOLE_ORDER.search(sentence) and patterns.ONCE_MORE.search(sentence)
+    return _times(other, 1 + bool(session.cart)) if again else {}
+
+
+def _factor(sentence: str) -> int:
+    """By how much a sentence multiplies: "double", "x4", "five times"; 0 for not at all."""
+    for number, words in ((2, patterns.TWOFOLD), (3, patterns.THREEFOLD)):
+        if words.search(sentence):
+            return number
+    match = patterns.TIMES.search(sentence)
+    return whole_number(next(filter(None, match.groups()))) if match else 0
+
+
+def _times(cart: Cart, factor: int) -> Cart:
+    return {item: factor * number for item, number in cart.items()}

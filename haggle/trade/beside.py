@@ -8,7 +8,7 @@ from dataclasses import replace
 from haggle.trade.among import told_parts
 from haggle.trade.counted import passed_over
 from haggle.trade.edits import held
-from haggle.trade.evident import left_out, restored, sent_back
+from haggle.trade.evident import left_out, sent_back
 from haggle.trade.knowledge import (
     adds,
     asks_for_the_sum,
@@ -49,7 +49,6 @@ def also_ordered(heard: Heard, ruling: Ruling) -> Ruling:
     pointing = [clause for clause in ordering if talks or has_number(clause)]
     new = new or tuple(told for clause in pointing for told in pointed_at(heard, clause))
     goods = session.world.by_id
-    new += tuple((goods[i].item_name, n) for i, n in restored(session, line).items())
     told = numbers_told(session, line, strictly=True)
     changed = {
         goods[i].item_name: n

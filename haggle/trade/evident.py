@@ -31,7 +31,7 @@ from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
-from haggle.trade.wanted import name_stems, ruled_out, said_stems
+from haggle.trade.wanted import name_stems, put_back, ruled_out, said_stems
 from haggle.trade.wire import UNLISTED, CartLines
 from haggle.trade.world import World
 
@@ -83,7 +83,7 @@ def restored(session: Session, line: str) -> Cart:
     she is not that fussy"."""
     match = patterns.BACK.search(clean_utterance(line).casefold())
     if match is None or not session.exchanges:
-        return _missed(session, line)
+        return {}
     named = session.named(match[0], sure=False) or session.named(line)
     for exchange in reversed(session.exchanges):
         before = noted_cart(exchange.note)
@@ -95,20 +95,42 @@ def restored(session: Session, line: str) -> Cart:
     return {}
 
 
-def _missed(session: Session, line: str) -> Cart:
-    """Goods that a line misses in the order, in the numbers that they had, or that were told of
-    them: "where are my jars?" """
-    told = " ".join(part for part in SENTENCE_END.split(line) if patterns.MISSES.search(part))
+def missing(session: Session, line: str) -> Cart:
+    """Goods that a line misses in the order, or wants back, in the numbers that they had, that were
+    told of them, or that it tells: "where are my jars?", "put it all back"."""
+    parts = SENTENCE_END.split(line)
+    told = " ".join(part for part in parts if patterns.MISSES.search(part))
+    all_back = patterns.BRINGS_BACK.search(line) is not None
+    if not (told or all_back):
+        return {}
+    before = _before(session)
+    rest = line if all_back else " ".join(part for part in parts if part not in told)
+    out = ruled_out(session.world, rest) | put_back(session.world, rest)
+    wanted = session.named(line if all_back else told, sure=False)
+    wanted = (wanted & session.named(line)) or wanted & (before.keys() | session.cart.keys())
+    if all_back and not session.named(line, sure=False) - session.cart.keys():
+        wanted = frozenset(before)
     found: Cart = {}
-    for item in session.named(told) if told else ():
-        name = session.world.by_id[item].item_name
-        numbers = (
-            noted_cart(exchange.note).get(name) or _number_of(session, exchange.player, item)
-            for exchange in reversed(session.exchanges)
-        )
-        if number := session.cart.get(item) or next(filter(None, numbers), 0):
-            found[item] = number
+    for item in wanted - out:
+        past = (_number_of(session, exchange.player, item) for exchange in session.exchanges)
+        if number := session.cart.get(item) or before.get(item) or max(past, default=0):
+            own = 0 if item in session.cart else _number_of(session, line, item)
+            found[item] = own or number
     return found
+
+
+def _before(session: Session) -> Cart:
+    """Goods that were in the order and are no more, in the numbers they had last; those of a sale
+    are not."""
+    names = {item.item_name: item.item_id for item in session.world.inventory}
+    found: Cart = {}
+    for exchange in reversed(session.exchanges):
+        cart = noted_cart(exchange.note)
+        if not cart:
+            break  # the order began here
+        known = {names[name]: number for name, number in cart.items() if name in names}
+        found = known | found
+    return {item: number for item, number in found.items() if item not in session.cart}
 
 
 def _number_of(session: Session, line: str, item: str) -> int:

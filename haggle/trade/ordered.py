@@ -29,8 +29,8 @@ from haggle.trade.evident import (
     item_id,
     kept_by,
     lost_goods,
+    missing,
     only_these,
-    restored,
     sent_back,
     swapped_out,
 )
@@ -280,7 +280,7 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):
         ids |= new  # "how much is that, then?", "and the other one?"
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
-    ids -= restored(session, line).keys()
+    ids -= missing(session, line).keys()
     if priced:  # "what is one of the ropes?" beside an order of ten
         ids |= only & session.cart.keys()
     return [name for name, _ in asked if item_id(session.world, name) in ids]

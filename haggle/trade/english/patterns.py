@@ -194,8 +194,13 @@ ALONE = _shape(
 YES_AND = _shape(r"(?:\W*{yes_and}\b)*\W*{and} {and_that}\b")
 BACK = _shape(r"\b{putting} (?:{them}|{the} (?:\S+ ){1,3})(?: {one})? ?{back}\b(?! {on_shelf})")
 # "put the rope back in", not "put it back on the shelf"
-BACK_IN = _shape(r"(?i)\b{back_in}\b(?! (?:{of_place} )?{shelf_begins})")
-MISSES = _shape(r"(?i)\b(?:{misses}|{missed})\b")  # "where are my jars?"
+_BACK_IN = r"\b{back_in}\b(?! (?:{of_place} )?{shelf_begins})"
+BACK_IN = _shape(f"(?i){_BACK_IN}")
+# "where are my jars?", "put it all back"
+MISSES = _shape(
+    rf"(?i)^(?!.*\b{{nothing}}\b).*(?:\b(?:{{misses}}|{{missed}})\b(?! to\b)|{_BACK_IN})"
+)
+BRINGS_BACK = _shape(r"(?i)\b{brings_back}\b(?!(?: \w+){0,2} {into} (?:{of_place}|\w+s)\b)")
 EVERY = _shape(r"(?i)\b{every}\b")
 NO_MORE = _shape(r"(?i)\b{no_more}\b")
 NONE_OF = _shape(r"(?i)^\W*{none_of}(?: (?!{no_goods_of})\S+){1,4}\W*$")
@@ -213,9 +218,21 @@ POINTED = _shape(
     r"|{take_that}(?=\W*$|,| {and_so}\b))"
 )
 # orders told by another: "the same again", "double it all", "two of everything"
-SAME_AGAIN, TWICE_ALL = _shape(r"\b{same_again}\b"), _shape(r"\b{twice_all}\b")
-OF_EVERYTHING = _shape(rf"\b({_COUNT}) {{of_everything}}\b")
-OTHERWISE = _shape(r"\b{not_again}\b|{not_ending}\b")
+WHOLE_ORDER, POINTS = _shape(r"\b{whole_order}\b"), _shape(r"\b{points}\b")
+ONCE_MORE = _shape(r"\b{once_more}\b")
+LOTS = _shape(rf"\b({_COUNT}) {{lots_of}}\b")  # "two more lots of that"
+TWOFOLD, THREEFOLD = _shape(r"\b{twofold}\b"), _shape(r"\b{threefold}\b")
+TIMES = _shape(
+    rf"\bx ?(\d+)\b|\b(\d+) ?x\b|\b{{times_by}} ({_COUNT})\b|\b({_COUNT}) {{times}}\b"
+    rf"|\b{{times}} ({_COUNT})\b"
+)
+OF_EVERYTHING = _shape(rf"\b(?P<number>{_COUNT}) (?P<more>{{more_of}} )?{{of_everything}}\b")
+OTHERWISE = _shape(
+    r"\b{not_again}\b|\b{but}\b(?! (?:{twofold}|{threefold})\b)|{not_ending}(?![a-z])"
+)
+OTHERS_BOUGHT = _shape(
+    r"\b(?!{self}\b)[a-z’']+ (?:{had_bought}|[a-z]{3,}ed)\b"
+)  # "my brother bought double"
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")

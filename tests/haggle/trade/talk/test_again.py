@@ -51,6 +51,7 @@ def test_no_order_is_made_of_words_about_the_same(talk: Talk, line) -> None:
          {"bottle_of_lamp_oil": 4, "coil_of_rope": 2}),
         ("No no, dear. Three of everything.", change(Coil_of_Rope=3),
          {"bottle_of_lamp_oil": 3, "coil_of_rope": 3}),
+        ("one more of everything, then", CHAT, {"bottle_of_lamp_oil": 3, "coil_of_rope": 2}),
         ("Four of each.", CHAT, {"bottle_of_lamp_oil": 4, "coil_of_rope": 4}),
     ],
 )  # fmt: skip
@@ -64,7 +65,6 @@ def test_a_whole_order_is_changed(talk: Talk, line, decided, cart) -> None:
     [
         "if I doubled the lot, what would you charge?",
         "my uncle paid double the price, twice everything he had",
-        "one more of everything and I shall burst",
         "I don't want two of everything",
         "there were two of each on the ark, but what a smell",
         "they doubled everything next door",
