@@ -74,8 +74,7 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     shown = session.world.known(resolved.shown)
     if _points_at(session, line, shown):
         return resolved
-    items = _of_price(session, line)
-    items = items or (_asked_for(session, line, shown) if asks(line) else [])
+    items = _asked_for(session, line, shown) if asks(line) else []
     items = items or _described(session, line, shown)
     names = tuple(item.item_name for item in items)
     if not items or set(names) == set(resolved.shown):
@@ -178,26 +177,6 @@ def _is_of_those(session: Session, line: str, shown: Set[str]) -> bool:
     view = {item.item_id for item in session.world.known(session.in_view())}
     of_those = ("?" in line or refers(line)) and shown <= view | session.cart.keys()
     return of_those or bool(session.shown and asks_about_goods(line, session.read(line)))
-
-
-def _of_price(session: Session, line: str) -> list[Item]:
-    """The cheapest good that a line asks for, or the dearest: of the kind that it names, or of
-    all."""
-    for part in patterns.NEXT_QUESTION.split(line):
-        match = patterns.EXTREME.search(part)
-        asking = "?" in part or patterns.ASKS_WHICH.search(part)
-        if match is None or not asking:
-            continue
-        kind = session.named(match["kind"], sure=False)
-        ids = kind or session.named(line)
-        ids = ids if kind or len(ids) > 1 else frozenset()
-        beside = line.replace(part, part[match.end() :])
-        if (match["kind"] and not kind) or tells_a_need(beside):
-            continue
-        goods = [i for i in session.world.inventory if not ids or i.item_id in ids]
-        prices = sorted(goods, key=lambda item: item.price or 0.0)
-        return [prices[0 if match[1] else -1]] if prices else []
-    return []
 
 
 def _described_alone(session: Session, line: str, shown: Sequence[Item]) -> list[Item]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
-from haggle.trade import again, beside, ordered
+from haggle.trade import again, beside, extremes, ordered
 from haggle.trade.bidding import bargained, told_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
@@ -203,6 +203,7 @@ _STEPS = (
     again.told_by_another,
     ordered.countable,
     ordered.goods,
+    extremes.by_price,
     _bid,
     beside.also_ordered,
     beside.taken_back,

@@ -15,6 +15,7 @@ from haggle.trade.about import introduced
 from haggle.trade.agreement import agreement
 from haggle.trade.bidding import answered
 from haggle.trade.counted import taken_out
+from haggle.trade.extremes import BY_PRICE
 from haggle.trade.fitting import fitting, further
 from haggle.trade.guard import rule
 from haggle.trade.informed import informed
@@ -116,11 +117,13 @@ class Trade:
             )
         resolved = resolve(session, ruling.action, guarded=True, impossible=ruling.impossible)
         if level != "written" or session.codec.speaks_after:
-            guessed = level != "written"
+            guessed, priced = level != "written", BY_PRICE in ruling.reasons
             if guessed and session.codec.speaks_after:
-                resolved = answered(session, line, fitting(session, line, resolved))
+                if not priced:
+                    resolved = fitting(session, line, resolved)
+                resolved = answered(session, line, resolved)
                 resolved = missed(session, line, resolved)
-            resolved = informed(session, line, resolved, admit=guessed, show=guessed)
+            resolved = informed(session, line, resolved, admit=guessed, show=guessed and not priced)
             if guessed:
                 resolved = introduced(session, line, further(session, line, resolved))
         told = tuple(reason for reason in ruling.reasons if reason != "inference")

@@ -121,11 +121,9 @@ PLURAL = _shape(r"(?i){plural_ending}$")
 EACH = _shape(r"\b{each_of_them}\b")
 PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?", "the cheapest paper?"
-EXTREME = _shape(
-    rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})(?: {{thing}})?"
-    r"(?P<kind>(?: [\w'’-]+){0,2}?)"
-    r"(?: {of_all}\b(?! (?:{into}|{that_one})\b)|(?=\W*$))"
-)
+EXTREME = _shape(rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})\b")
+OF_THEM = _shape(r"(?i)^\W*(?:\w+ )?{of_them}\b")
+FOR_A_NEED = _shape(r"(?i)^(?: \w+){0,4} {for_a_need}\b")
 ASKS_WHICH = _shape(r"(?i)\b(?:{asks_which})\b")
 OTHER = _shape(rf"{_not_behind('not_other')}\b{{the_other}}\b(?!.*\b{{other_talk}}\b)[^.!]*\?")
 

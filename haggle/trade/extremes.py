@@ -1,0 +1,113 @@
+"""Rule of guard `state` about the cheapest goods of a shop, and the dearest: which they are is told
+by the price list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from haggle.core.text import clean_utterance
+from haggle.trade.edits import held, numbers_in_line
+from haggle.trade.knowledge import adds, orders, tells_a_need, wants
+from haggle.trade.language import patterns
+from haggle.trade.ruling import Heard, Ruling, bare
+from haggle.trade.session import Session
+from haggle.trade.telling import in_short
+from haggle.trade.world import Item
+
+BY_PRICE = "by_price"  # why such goods are shown
+KIND = 0.4  # nearness to a word for a kind of goods from which one is of it
+APART = 0.1  # how much less near than the nearest others of it may be
+BRIEF = 20  # words of a sentence that orders by price
+MOST_OF_A_KIND = 3  # words that name a kind
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The good that a part of a line means by its price. `asks`: it only wants to know."""
+
+    item: Item
+    part: str
+    asks: bool
+
+
+def by_price(heard: Heard, ruling: Ruling) -> Ruling:
+    """The cheapest good is shown where a line asks for it, and ordered where it orders it; so is
+    the dearest."""
+    session, proposal, line = heard.session, ruling.proposal, heard.line
+    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
+    ordering = state.payload == "cart"
+    talks = ordering or state.payload in ("show", "bid") or state.transparent
+    found = extreme(session, clean_utterance(line)) if talks else None
+    if found is None or session.pending:
+        return ruling
+    if found.asks and not (ordering and (wants(line) or adds(line))):
+        return heard.shown(ruling, BY_PRICE, [found.item.item_name])
+    brief = len(found.part.split()) <= BRIEF
+    if found.asks or offer is None or not brief or not (orders(found.part) or adds(found.part)):
+        return ruling
+    numbers = numbers_in_line(session.linked_line(found.part)) or {1}
+    cart = held(session) | {found.item.item_name: min(numbers)}
+    return replace(ruling, action=replace(bare(proposal, offer), cart=tuple(cart.items())))
+
+
+def extreme(session: Session, line: str) -> Extreme | None:
+    """What a line means by the cheapest or the dearest, of a kind that it names, of those in view,
+    or of all; None where it speaks of neither."""
+    for part in patterns.NEXT_QUESTION.split(line):
+        match = patterns.EXTREME.search(part)
+        if match is None:
+            continue
+        goods = _pool(session, line, part, match)
+        if not goods:
+            continue
+        prices = sorted(goods, key=lambda item: item.price or 0.0)
+        asks = "?" in part or patterns.ASKS_WHICH.search(part)
+        wanted = patterns.TAKING.search(part) or not asks
+        return Extreme(prices[0 if match[1] else -1], part, not wanted)
+    return None
+
+
+def _pool(session: Session, line: str, part: str, match: re.Match[str]) -> Sequence[Item]:
+    """The goods of which one is the cheapest: those of the kind that is named right behind, else
+    all; none where it is no good that is meant, or one that serves a need."""
+    behind = part[match.end() :]
+    which = patterns.WHICH_KIND.findall(part[: match.start()])
+    if kind := _kind(behind) or " ".join(which):
+        ids = session.named(kind, sure=False)
+        alike = [i for i in session.world.inventory if i.item_id in ids] or _near(session, kind)
+        if alike:
+            return alike
+    view = session.world.known(session.in_view())
+    if patterns.OF_THEM.search(behind) and len(view) > 1:
+        return [item for item in view if item.for_sale]
+    ids = session.named(line)
+    if patterns.FOR_A_NEED.search(behind) or tells_a_need(line.replace(part, "")):
+        return ()
+    return [i for i in session.world.inventory if len(ids) < 2 or i.item_id in ids]
+
+
+def _near(session: Session, kind: str) -> list[Item]:
+    """The goods that are nearest to a word for a kind; none where the linker cannot tell."""
+    items = session.world.inventory
+    near = [
+        max(both)
+        for both in zip(
+            session.linker.nearness(kind, [item.item_name for item in items]),
+            session.linker.nearness(kind, [in_short(item) for item in items]),
+            strict=True,
+        )
+    ]
+    least = max(KIND, max(near, default=0.0) - APART)
+    return [item for item, n in zip(items, near, strict=False) if n >= least]
+
+
+def _kind(behind: str) -> str:
+    """The words for a kind of goods that a text begins with; none for "thing" or "you have"."""
+    found: list[str] = []
+    for word in re.findall(r"[\w'’-]+|[.,;:!?()]", behind.casefold()):
+        if word in patterns.words("no_kind") or not word[0].isalpha():
+            break
+        found.append(word)
+    return " ".join(found) if len(found) <= MOST_OF_A_KIND else ""
