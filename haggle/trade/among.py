@@ -135,6 +135,20 @@ def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
     return frozenset(asked & session.cart.keys())
 
 
+def remembered(session: Session, line: str) -> frozenset[str]:
+    """Ids of the goods that a line names in remarks about the past alone: "my nan bought two reels
+    here last week"."""
+    if patterns.LONG_AGO.search(line) is None:
+        return frozenset()
+    past: set[str] = set()
+    others: set[str] = set()
+    for part in patterns.SENTENCE_END.split(clean_utterance(line)):
+        ago = patterns.LONG_AGO.search(part)
+        ago = ago and not (patterns.TAKING.search(part) or patterns.WANTING_NOW.search(part))
+        (past if ago else others).update(session.named(part, sure=False))
+    return frozenset(past - others)
+
+
 def _not_in_view(session: Session, part: str) -> bool:
     """Whether words right behind goods that were shown or told of mean none of these: "and the
     other one, please?" """

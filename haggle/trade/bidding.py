@@ -107,11 +107,11 @@ def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
     price, reading = session.sale_price or item.price or 0.0, session.read(line)
     text, haggling = reading.line.casefold(), session.cart and says(line, knowledge().haggling)
     numbers = (n for n in reading.numbers if n.value and LIKELY * price <= n.value <= price)
-    listed = {item.price} if (item.price or 0) > (item.quantity or 0) else set()
+    most = item.quantity or 0
     return {
         n.value
         for n in numbers
-        if n.value in listed
+        if (n.value > most and not patterns.OF_GOODS.match(text[n.end :]))
         or patterns.LET_FOR.search(text[: n.start])
         or (not session.cart and _is_said_to_a_price(text[: n.start], text[n.end :]))
         or (haggling and _is_bare(text[: n.start], text[n.end :]))

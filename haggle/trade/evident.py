@@ -169,7 +169,7 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
     adding = adding and not (consent and consent.replaces())
     staying = kept_by(session, line)
     wanted = frozenset() if removes(line) else in_clauses(session, line, wants) - taken
-    meant = taken if adding else named - wanted
+    meant = taken if adding or not (asked or removes(line)) else named - wanted
     return [i for i in gone if i in staying or i not in meant]
 
 

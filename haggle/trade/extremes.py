@@ -57,7 +57,7 @@ def extreme(session: Session, line: str) -> Extreme | None:
     or of all; None where it speaks of neither."""
     for part in patterns.NEXT_QUESTION.split(line):
         match = patterns.EXTREME.search(part)
-        if match is None:
+        if match is None or patterns.LONG_AGO.search(part):
             continue
         goods = _pool(session, line, part, match)
         if not goods:

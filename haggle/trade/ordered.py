@@ -14,6 +14,7 @@ from haggle.trade.among import (
     kept_by_a_question,
     only_asked,
     only_asks,
+    remembered,
     told_parts,
     turned_down,
     without_ones,
@@ -279,6 +280,7 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     new = {i for name, _ in asked if (i := item_id(session.world, name))} - session.cart.keys()
     if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):
         ids |= new  # "how much is that, then?", "and the other one?"
+    ids |= remembered(session, line)
     ids -= session.cart.keys() | (held_before(session) if goes_back(line) else frozenset())
     ids -= missing(session, line).keys()
     if priced:  # "what is one of the ropes?" beside an order of ten

@@ -113,6 +113,7 @@ SUPPOSING = _shape(r"(?i)\b{supposing}\b")
 BRIEFLY = _shape(
     r"(?i)(?:^|[,;:!]\s+|\b{before_asking}\s+){the} (?:[\w'’-]+ ){0,3}[\w'’-]+(?:, \w+)?\s*\?"
 )
+LONG_AGO, WANTING_NOW = _shape(r"(?i)\b{long_ago}\b"), _shape(r"(?i)\b{wanting_now}\b")
 FOR_FREE = _shape(r"(?i)\b{for_free}\b")
 WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
 ALL_KINDS = _shape(r"(?i)\b(?:{which_kinds} {have_you}|{all_of_kind})\b")
@@ -139,6 +140,7 @@ HAVING = _shape(rf"(?i)\b(?:{{sells}}|{_HAS})\b")
 
 # Prices.
 LET_FOR = _shape(r"\b{letting} (?:\S+ ){1,3}{for}\s*$")
+OF_GOODS = _shape(r"\s*{of_or_o}\b")  # "ten of the dark one"
 COINS_OF, FOR_GOODS = filled("(?:{coins_of} (?:{of} )?)?"), filled("{for} (?:{for_goods} )?")
 SUCH_ONES = _shape(r"(?:\w+ ){1,2}{one}\b")
 SWAPS = _shape(r"\b(?:{exchanging}|{trading}|{turning})\b")
