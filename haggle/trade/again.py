@@ -15,6 +15,8 @@ from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.wire import Proposal
 
+AGAIN = "again"  # why such an order stands
+
 
 def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
     """The order that a line tells by another one, in place of what a model makes of it."""
@@ -28,7 +30,7 @@ def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling
     goods = session.world.by_id
     told = tuple((goods[i].item_name, n) for i, n in cart.items() if i in goods)
-    return replace(ruling, action=replace(bare(proposal, offer), cart=told))
+    return ruling.because(AGAIN, replace(bare(proposal, offer), cart=told))
 
 
 def _with_missing(session: Session, line: str, proposal: Proposal) -> Cart:
@@ -61,16 +63,19 @@ def _told(session: Session, sentence: str, other: Cart) -> Cart:
     if len(other) > 1 and (each := patterns.OF_EVERYTHING.search(sentence)):
         number, held = whole_number(each["number"]), session.cart if each["more"] else {}
         return {item: held.get(item, 0) + number for item in other} if number else {}
+    whole = patterns.WHOLE_ORDER.search(sentence)
     one = len(other) == 1 and patterns.POINTS.search(sentence)
-    if not (one or patterns.WHOLE_ORDER.search(sentence)):
+    once = 1 + bool(session.cart)
+    if patterns.ONCE_MORE.search(sentence) and not patterns.SAYS_SO.search(sentence):
+        return _times(other, _factor(sentence) or once)
+    if not (whole or one):
         return {}
     if lots := patterns.LOTS.search(sentence):
-        factor = whole_number(lots[1]) or 1
-        return _times(other, factor + bool(session.cart))
+        return _times(other, (whole_number(lots[1]) or 1) + bool(session.cart))
     if factor := _factor(sentence):
         return _times(other, factor)
-    again = patterns.WHOLE_ORDER.search(sentence) and patterns.ONCE_MORE.search(sentence)
-    return _times(other, 1 + bool(session.cart)) if again else {}
+    again = whole and patterns.AGAIN_SO.search(sentence) and not patterns.SAYS_SO.search(sentence)
+    return _times(other, once) if again else {}
 
 
 def _factor(sentence: str) -> int:

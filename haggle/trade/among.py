@@ -138,12 +138,12 @@ def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
 def remembered(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line names in remarks about the past alone: "my nan bought two reels
     here last week"."""
-    if patterns.LONG_AGO.search(line) is None:
+    if not (patterns.LONG_AGO.search(line) or patterns.OTHERS_HAD.search(line)):
         return frozenset()
     past: set[str] = set()
     others: set[str] = set()
     for part in patterns.SENTENCE_END.split(clean_utterance(line)):
-        ago = patterns.LONG_AGO.search(part)
+        ago = patterns.LONG_AGO.search(part) or patterns.OTHERS_HAD.search(part)
         ago = ago and not (patterns.TAKING.search(part) or patterns.WANTING_NOW.search(part))
         (past if ago else others).update(session.named(part, sure=False))
     return frozenset(past - others)

@@ -13,7 +13,7 @@ from haggle.core.text import clean_utterance
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
-from haggle.trade.evident import only_these, restored
+from haggle.trade.evident import gone, only_these, restored
 from haggle.trade.knowledge import (
     adds,
     asks_about_goods,
@@ -91,6 +91,8 @@ def _as_told(
         return held
     if quantity == 1 and _in_place(session, line, item, asked):
         return before
+    if quantity == 1 and not held and not is_one(session, line, item):
+        return gone(session).get(item.item_id, 1)  # it comes back
     if not _is_told(session, line, quantity, held, item):
         return held or before or 1
     if quantity == held + 2 and _is_a_pair(line, item):

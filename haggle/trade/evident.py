@@ -103,25 +103,27 @@ def missing(session: Session, line: str) -> Cart:
     all_back = patterns.BRINGS_BACK.search(line) is not None
     if not (told or all_back):
         return {}
-    before = _before(session)
+    past = gone(session)
     rest = line if all_back else " ".join(part for part in parts if part not in told)
     out = ruled_out(session.world, rest) | put_back(session.world, rest)
     wanted = session.named(line if all_back else told, sure=False)
-    wanted = (wanted & session.named(line)) or wanted & (before.keys() | session.cart.keys())
+    wanted = (wanted & session.named(line)) or wanted & (past.keys() | session.cart.keys())
     if all_back and not session.named(line, sure=False) - session.cart.keys():
-        wanted = frozenset(before)
+        wanted = frozenset(past)
     found: Cart = {}
-    for item in wanted - out:
-        past = (_number_of(session, exchange.player, item) for exchange in session.exchanges)
-        if number := session.cart.get(item) or before.get(item) or max(past, default=0):
+    for item in wanted - (out if session.named(line, sure=False) else set()):
+        told_of = (_number_of(session, exchange.player, item) for exchange in session.exchanges)
+        if number := session.cart.get(item) or past.get(item) or max(told_of, default=0):
             own = 0 if item in session.cart else _number_of(session, line, item)
             found[item] = own or number
     return found
 
 
-def _before(session: Session) -> Cart:
+def gone(session: Session) -> Cart:
     """Goods that were in the order and are no more, in the numbers they had last; those of a sale
     are not."""
+    if session.sales and not session.cart:
+        return {}  # they are sold
     names = {item.item_name: item.item_id for item in session.world.inventory}
     found: Cart = {}
     for exchange in reversed(session.exchanges):

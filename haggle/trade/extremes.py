@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.edits import held, numbers_in_line
+from haggle.trade.fitting import suited
 from haggle.trade.knowledge import adds, orders, tells_a_need, wants
 from haggle.trade.language import patterns
 from haggle.trade.ruling import Heard, Ruling, bare
@@ -79,13 +80,15 @@ def _pool(session: Session, line: str, part: str, match: re.Match[str]) -> Seque
         alike = [i for i in session.world.inventory if i.item_id in ids] or _near(session, kind)
         if alike:
             return alike
-    view = session.world.known(session.in_view())
+    goods = [item for item in session.world.inventory if item.for_sale]
+    view = [item for item in session.world.known(session.in_view()) if item.for_sale]
     if patterns.OF_THEM.search(behind) and len(view) > 1:
-        return [item for item in view if item.for_sale]
-    ids = session.named(line)
+        return view
     if patterns.FOR_A_NEED.search(behind) or tells_a_need(line.replace(part, "")):
-        return ()
-    return [i for i in session.world.inventory if len(ids) < 2 or i.item_id in ids]
+        return suited(session, line)
+    ids = frozenset() if patterns.OF_ALL.search(behind) else session.named(line, sure=False)
+    named = [item for item in goods if item.item_id in ids]
+    return named if len(named) > 1 else goods
 
 
 def _near(session: Session, kind: str) -> list[Item]:

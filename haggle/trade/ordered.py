@@ -9,6 +9,7 @@ from rapidfuzz import fuzz
 
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Consent
+from haggle.trade.again import AGAIN
 from haggle.trade.among import (
     asked_about,
     kept_by_a_question,
@@ -93,7 +94,7 @@ def goods(heard: Heard, ruling: Ruling) -> Ruling:
         safe = lines().safe[session.procedure.fallback]
         kept = ruling.because("not_called_off", replace(proposal, cart=None), safe)
         return _called_off_by_name(heard, ruling) if consent.calls_off() else kept
-    if state.payload != "cart":
+    if state.payload != "cart" or AGAIN in ruling.reasons:
         return ruling
     whole, line = carried_out(session, proposal), heard.line
     before = _spoken_of(whole, line)

@@ -114,6 +114,7 @@ BRIEFLY = _shape(
     r"(?i)(?:^|[,;:!]\s+|\b{before_asking}\s+){the} (?:[\w'’-]+ ){0,3}[\w'’-]+(?:, \w+)?\s*\?"
 )
 LONG_AGO, WANTING_NOW = _shape(r"(?i)\b{long_ago}\b"), _shape(r"(?i)\b{wanting_now}\b")
+OTHERS_HAD = _shape(r"(?i)\b(?!{self}\b|{unmarked}\b|they\b)[a-z’']{2,} {others_had}\b")
 FOR_FREE = _shape(r"(?i)\b{for_free}\b")
 WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
 ALL_KINDS = _shape(r"(?i)\b(?:{which_kinds} {have_you}|{all_of_kind})\b")
@@ -124,6 +125,7 @@ PRONOUN = _shape(r"\b{pronouns}\b")
 # "what is the cheapest thing you've got?", "the cheapest paper?"
 EXTREME = _shape(rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})\b")
 OF_THEM = _shape(r"(?i)^\W*(?:\w+ )?{of_them}\b")
+OF_ALL = _shape(r"(?i)\b{of_all}\b")
 FOR_A_NEED = _shape(r"(?i)^(?: \w+){0,4} {for_a_need}\b")
 ASKS_WHICH = _shape(r"(?i)\b(?:{asks_which})\b")
 OTHER = _shape(rf"{_not_behind('not_other')}\b{{the_other}}\b(?!.*\b{{other_talk}}\b)[^.!]*\?")
@@ -219,7 +221,8 @@ POINTED = _shape(
 )
 # orders told by another: "the same again", "double it all", "two of everything"
 WHOLE_ORDER, POINTS = _shape(r"\b{whole_order}\b"), _shape(r"\b{points}\b")
-ONCE_MORE = _shape(r"\b{once_more}\b")
+AGAIN_SO, ONCE_MORE = _shape(r"\b{again_so}\b"), _shape(r"\b{once_more}\b")
+SAYS_SO = _shape(r"\b{says_so}\b")  # "say that again"
 LOTS = _shape(rf"\b({_COUNT}) {{lots_of}}\b")  # "two more lots of that"
 TWOFOLD, THREEFOLD = _shape(r"\b{twofold}\b"), _shape(r"\b{threefold}\b")
 TIMES = _shape(
