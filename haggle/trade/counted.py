@@ -91,7 +91,7 @@ def _as_told(
         return held
     if quantity == 1 and _in_place(session, line, item, asked):
         return before
-    if quantity == 1 and not held and not is_one(session, line, item):
+    if quantity == 1 and not held and not is_one(session, line, item, the=False):
         return gone(session).get(item.item_id, 1)  # it comes back
     if not _is_told(session, line, quantity, held, item):
         return held or before or 1
@@ -205,11 +205,12 @@ def _gone(session: Session, line: str, asked: CartLines) -> set[str]:
     return set(session.cart) - ({item.item_id for item in items} - ruled_out(session.world, line))
 
 
-def is_one(session: Session, line: str, item: Item) -> bool:
-    """Whether a line asks for one piece of a good: "a rope", "one rope"."""
-    reading = session.read(line)
+def is_one(session: Session, line: str, item: Item, *, the: bool = True) -> bool:
+    """Whether a line asks for one piece of a good: "a rope", "one rope"; or for "the rope", unless
+    `the` is false."""
+    reading, before = session.read(line), patterns.A_PIECE_OF if the else patterns.A_GOOD
     mentions = [m for m in reading.mentions if item.item_id in {t.id for t in m.candidates}]
-    return any(m.quantity or patterns.A_PIECE_OF.search(reading.line[: m.start]) for m in mentions)
+    return any(m.quantity or before.search(reading.line[: m.start]) for m in mentions)
 
 
 def _swapped(session: Session, line: str, asked: CartLines) -> int:

@@ -164,6 +164,7 @@ PERCENT = _shape(r"(\d{1,2})\s*(?:%|{percent})")
 MEASURE = _shape(r"(?i)^(?:{a} )?{measured}s? {of} ")
 
 # How many, and answers to the merchant's own question.
+A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")
 A_PIECE_OF = _shape(r"(?i)\b{one_piece}\s+(?:[\w'’-]+\s+)?$")
 TAKES = _shape(  # "take four out", "lose one", "put two of them back", "two of the six can go"
     r"\b(?:{taking}(?= (?:\S+ ){1,4}{away}\b)|{dropping}"
@@ -202,7 +203,10 @@ BACK_IN = _shape(f"(?i){_BACK_IN}")
 MISSES = _shape(
     rf"(?i)^(?!.*\b{{nothing}}\b).*(?:\b(?:{{misses}}|{{missed}})\b(?! to\b)|{_BACK_IN})"
 )
-BRINGS_BACK = _shape(r"(?i)\b{brings_back}\b(?!(?: \w+){0,2} {into} (?:{of_place}|\w+s)\b)")
+BRINGS_BACK = _shape(
+    r"(?i)\b{brings_back}\b"
+    r"(?!(?: \w+){0,2} {into} (?:{of_place}|\w+s)\b)(?! {on_shelf})"
+)
 EVERY = _shape(r"(?i)\b{every}\b")
 NO_MORE = _shape(r"(?i)\b{no_more}\b")
 NONE_OF = _shape(r"(?i)^\W*{none_of}(?: (?!{no_goods_of})\S+){1,4}\W*$")
