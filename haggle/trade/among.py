@@ -143,12 +143,12 @@ def remembered(session: Session, line: str) -> frozenset[str]:
     past: set[str] = set()
     others: set[str] = set()
     for part in patterns.SENTENCE_END.split(clean_utterance(line)):
-        ago = patterns.LONG_AGO.search(part) or patterns.OTHERS_HAD.search(part)
-        ago = ago and not (patterns.TAKING.search(part) or patterns.WANTING_NOW.search(part))
+        told = patterns.LONG_AGO.search(part) or patterns.OTHERS_HAD.search(part)
+        wanted = patterns.TAKING.search(part) or patterns.WANTING_NOW.search(part)
         named = session.named(part, sure=False)
         if past and not named and wants(part):
             return frozenset()  # "he bought a rope last year. Now I need two more"
-        (past if ago else others).update(named)
+        (past if told and not wanted else others).update(named)
     return frozenset(past - others)
 
 

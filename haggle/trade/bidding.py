@@ -111,7 +111,7 @@ def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
     return {
         n.value
         for n in numbers
-        if (n.value > most and not patterns.OF_GOODS.match(text[n.end :]))
+        if ((n.value or 0) > most and not patterns.OF_GOODS.match(text[n.end :]))
         or patterns.LET_FOR.search(text[: n.start])
         or (not session.cart and _is_said_to_a_price(text[: n.start], text[n.end :]))
         or (haggling and _is_bare(text[: n.start], text[n.end :]))

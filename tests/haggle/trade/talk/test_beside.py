@@ -246,4 +246,4 @@ def test_a_bid_beside_the_same_order_is_a_bid(talk: Talk) -> None:
 def test_the_cheapest_and_the_dearest_are_shown(talk: Talk, line, shown) -> None:
     turn = talk((line, show("Storm Lantern")))
     details = turn.response.context_details
-    assert [item.item_name for item in details.items] == [shown]
+    assert details and [item.item_name for item in details.items or ()] == [shown]
