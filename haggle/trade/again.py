@@ -7,15 +7,17 @@ from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.edits import carried_out
-from haggle.trade.evident import item_id, missing
+from haggle.trade.evident import item_id, missing, sent_back
 from haggle.trade.knowledge import whole_number
 from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
+from haggle.trade.wanted import put_back
 from haggle.trade.wire import Proposal
 
 AGAIN = "again"  # why such an order stands
+_REMARKS = (patterns.OTHERWISE, patterns.OTHERS_BOUGHT, patterns.SAYS_SO)
 
 
 def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
@@ -44,7 +46,8 @@ def _with_missing(session: Session, line: str, proposal: Proposal) -> Cart:
         return {}
     named = session.named(line, sure=False) - back.keys()
     told = {i: q for i in named if isinstance(q := asked.get(i), int)}
-    return session.cart | told | back
+    out = put_back(session.world, line) | sent_back(session, line)
+    return {i: n for i, n in (session.cart | told).items() if i not in out} | back
 
 
 def _meant(session: Session, line: str) -> Cart:
@@ -58,24 +61,28 @@ def _meant(session: Session, line: str) -> Cart:
 
 
 def _told(session: Session, sentence: str, other: Cart) -> Cart:
-    if patterns.OTHERWISE.search(sentence) or patterns.OTHERS_BOUGHT.search(sentence):
+    if any(words.search(sentence) for words in _REMARKS) or not _orders(sentence):
         return {}
     if len(other) > 1 and (each := patterns.OF_EVERYTHING.search(sentence)):
         number, held = whole_number(each["number"]), session.cart if each["more"] else {}
-        return {item: held.get(item, 0) + number for item in other} if number else {}
-    whole = patterns.WHOLE_ORDER.search(sentence)
+        fresh = {i.item_id for i in session.world.known(session.in_view())} - other.keys()
+        meant = {} if len(fresh) > 1 and not each["more"] else other  # "one of each" of those shown
+        return {item: held.get(item, 0) + number for item in meant} if number else {}
+    once, whole = 1 + bool(session.cart), patterns.WHOLE_ORDER.search(sentence)
     one = len(other) == 1 and patterns.POINTS.search(sentence)
-    once = 1 + bool(session.cart)
-    if patterns.ONCE_MORE.search(sentence) and not patterns.SAYS_SO.search(sentence):
+    if patterns.ONCE_AGAIN.search(sentence):
         return _times(other, _factor(sentence) or once)
-    if not (whole or one):
-        return {}
-    if lots := patterns.LOTS.search(sentence):
-        return _times(other, (whole_number(lots[1]) or 1) + bool(session.cart))
-    if factor := _factor(sentence):
-        return _times(other, factor)
-    again = whole and patterns.AGAIN_SO.search(sentence) and not patterns.SAYS_SO.search(sentence)
-    return _times(other, once) if again else {}
+    if (whole or one) and (lots := patterns.LOTS.search(sentence)):
+        number = whole_number(lots[1])
+        return _times(other, number + bool(session.cart)) if number else {}
+    if patterns.MULTIPLIES.search(sentence) or (one and patterns.MULTIPLIES_ONE.search(sentence)):
+        return _times(other, _factor(sentence) or 1)
+    return _times(other, once) if whole and patterns.AGAIN_SO.search(sentence) else {}
+
+
+def _orders(sentence: str) -> bool:
+    """Whether a sentence is no question, or one that begs: "could you double it all?" """
+    return "?" not in sentence or patterns.BEGS.search(sentence) is not None
 
 
 def _factor(sentence: str) -> int:

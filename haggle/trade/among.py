@@ -126,8 +126,11 @@ def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
     for part in patterns.ASKING_PART.split(clean_utterance(line)) if session.cart else ():
         named = session.named(part, sure=False)
         number = has_number(without_ones(part)) and not asks_what_it_costs(part)
-        changes = number or adds(part) or puts_back(part)
-        asks = only_asks(session, part) or ("?" in part and not wants(part))
+        changes = (
+            number or adds(part) or puts_back(part) or patterns.CHANGES.search(part.casefold())
+        )
+        begs = patterns.BEGS.search(part.casefold())
+        asks = only_asks(session, part) or ("?" in part and not (begs or wants(part)))
         if asks and not (changes or does_not_want(part)):
             asked |= named
         elif named or changes or (removes(part) and patterns.PRONOUN.search(part.casefold())):
@@ -138,11 +141,12 @@ def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
 def remembered(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line names in remarks about the past alone: "my nan bought two reels
     here last week"."""
-    if not (patterns.LONG_AGO.search(line) or patterns.OTHERS_HAD.search(line)):
-        return frozenset()
     past: set[str] = set()
     others: set[str] = set()
-    for part in patterns.SENTENCE_END.split(clean_utterance(line)):
+    said = clean_utterance(line)
+    if not (patterns.LONG_AGO.search(said) or patterns.OTHERS_HAD.search(said)):
+        return frozenset()
+    for part in patterns.CLAUSE_OF_STORY.split(said):
         told = patterns.LONG_AGO.search(part) or patterns.OTHERS_HAD.search(part)
         wanted = patterns.TAKING.search(part) or patterns.WANTING_NOW.search(part)
         named = session.named(part, sure=False)

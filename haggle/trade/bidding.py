@@ -107,13 +107,14 @@ def likely_bids(session: Session, line: str, item: Item) -> set[int | None]:
     price, reading = session.sale_price or item.price or 0.0, session.read(line)
     text, haggling = reading.line.casefold(), session.cart and says(line, knowledge().haggling)
     numbers = (n for n in reading.numbers if n.value and LIKELY * price <= n.value <= price)
-    most = item.quantity or 0
+    most, takes = item.quantity or 0, patterns.TAKING.search(text) or patterns.SETS.search(text)
+    beyond = not (session.cart or takes)  # "I'll take 12" of nine
     return {
         n.value
         for n in numbers
-        if ((n.value or 0) > most and not patterns.OF_GOODS.match(text[n.end :]))
+        if (beyond and (n.value or 0) > most and not patterns.OF_GOODS.match(text[n.end :]))
         or patterns.LET_FOR.search(text[: n.start])
-        or (not session.cart and _is_said_to_a_price(text[: n.start], text[n.end :]))
+        or (beyond and _is_said_to_a_price(text[: n.start], text[n.end :]))
         or (haggling and _is_bare(text[: n.start], text[n.end :]))
     }
 

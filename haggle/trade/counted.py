@@ -17,6 +17,7 @@ from haggle.trade.evident import gone, only_these, restored
 from haggle.trade.knowledge import (
     adds,
     asks_about_goods,
+    goes_back,
     has_number,
     knowledge,
     puts_back,
@@ -91,8 +92,9 @@ def _as_told(
         return held
     if quantity == 1 and _in_place(session, line, item, asked):
         return before
-    if quantity == 1 and not held and not is_one(session, line, item, the=False):
-        return gone(session).get(item.item_id, 1)  # it comes back
+    comes_back = goes_back(line) or patterns.MISSES.search(line)
+    if quantity == 1 and not held and comes_back and not is_one(session, line, item, the=False):
+        return gone(session).get(item.item_id, 1)
     if not _is_told(session, line, quantity, held, item):
         return held or before or 1
     if quantity == held + 2 and _is_a_pair(line, item):

@@ -98,25 +98,30 @@ def restored(session: Session, line: str) -> Cart:
 def missing(session: Session, line: str) -> Cart:
     """Goods that a line misses in the order, or wants back, in the numbers that they had, that were
     told of them, or that it tells: "where are my jars?", "put it all back"."""
-    parts = SENTENCE_END.split(line)
-    told = " ".join(part for part in parts if patterns.MISSES.search(part))
-    all_back = patterns.BRINGS_BACK.search(line) is not None
-    if not (told or all_back):
-        return {}
+    parts = SENTENCE_END.split(clean_utterance(line))
+    missing_in = [part for part in parts if patterns.MISSES.search(part)]
+    all_back = any(map(_brings_back, parts))
     past = gone(session)
-    rest = line if all_back else " ".join(part for part in parts if part not in told)
-    out = ruled_out(session.world, rest) | put_back(session.world, rest)
-    wanted = session.named(line if all_back else told, sure=False)
+    if not (past or session.cart) or not (missing_in or all_back):
+        return {}
+    rest = line if all_back else " ".join(part for part in parts if part not in missing_in)
+    named = session.named(line, sure=False)
+    wanted = named if all_back else session.named(" ".join(missing_in), sure=False)
     wanted = (wanted & session.named(line)) or wanted & (past.keys() | session.cart.keys())
-    if all_back and not session.named(line, sure=False) - session.cart.keys():
+    if all_back and not named - session.cart.keys():
         wanted = frozenset(past)
-    found: Cart = {}
-    for item in wanted - (out if session.named(line, sure=False) else set()):
-        told_of = (_number_of(session, exchange.player, item) for exchange in session.exchanges)
-        if number := session.cart.get(item) or past.get(item) or max(told_of, default=0):
-            own = 0 if item in session.cart else _number_of(session, line, item)
-            found[item] = own or number
-    return found
+    if named:
+        wanted -= ruled_out(session.world, rest) | put_back(session.world, rest)
+    held = session.cart if any(map(patterns.WHERE_IS.search, missing_in)) else {}
+    told = {i: _number_of(session, line, i) or past[i] for i in wanted & past.keys()}
+    return {i: held[i] for i in wanted & held.keys()} | told
+
+
+def _brings_back(part: str) -> bool:
+    """Whether a sentence wants all back, and now: "put it all back"."""
+    asks = "?" in part and patterns.BEGS.search(part) is None
+    later = asks or patterns.LATER_ON.search(part) is not None
+    return not later and patterns.BRINGS_BACK.search(part) is not None
 
 
 def gone(session: Session) -> Cart:

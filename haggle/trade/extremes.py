@@ -8,10 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from haggle.core.text import clean_utterance
-from haggle.trade.edits import held, numbers_in_line
+from haggle.trade.again import AGAIN
+from haggle.trade.edits import carried_out, held
 from haggle.trade.fitting import suited
-from haggle.trade.knowledge import adds, orders, tells_a_need, wants
+from haggle.trade.knowledge import (
+    adds,
+    declines,
+    orders,
+    removes,
+    tells_a_need,
+    whole_number,
+)
 from haggle.trade.language import patterns
+from haggle.trade.numbers_told import is_denied
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.telling import in_short
@@ -31,26 +40,38 @@ class Extreme:
     item: Item
     part: str
     asks: bool
+    number: int = 1
+    like: frozenset[str] = frozenset()  # ids of the goods of the kind that the line names
 
 
 def by_price(heard: Heard, ruling: Ruling) -> Ruling:
-    """The cheapest good is shown where a line asks for it, and ordered where it orders it; so is
-    the dearest."""
+    """The cheapest good is shown where a line asks for it, and ordered where it orders that and no
+    other; so is the dearest."""
     session, proposal, line = heard.session, ruling.proposal, heard.line
     state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
     ordering = state.payload == "cart"
     talks = ordering or state.payload in ("show", "bid") or state.transparent
     found = extreme(session, clean_utterance(line)) if talks else None
-    if found is None or session.pending:
+    if found is None or AGAIN in ruling.reasons or session.pending or ruling.pending:
         return ruling
-    if found.asks and not (ordering and (wants(line) or adds(line))):
-        return heard.shown(ruling, BY_PRICE, [found.item.item_name])
-    brief = len(found.part.split()) <= BRIEF
-    if found.asks or offer is None or not brief or not (orders(found.part) or adds(found.part)):
+    changes = ordering and dict(carried_out(session, proposal)) != held(session)
+    if found.asks:
+        name = [found.item.item_name]
+        return ruling if changes and ruling.proposal.cart else heard.shown(ruling, BY_PRICE, name)
+    named = session.named(line, sure=False) - {found.item.item_id}
+    other = removes(line) or declines(line) or named - found.like
+    if other or offer is None or len(found.part.split()) > BRIEF or not _wants(found.part):
         return ruling
-    numbers = numbers_in_line(session.linked_line(found.part)) or {1}
-    cart = held(session) | {found.item.item_name: min(numbers)}
-    return replace(ruling, action=replace(bare(proposal, offer), cart=tuple(cart.items())))
+    cart = held(session)
+    number = found.number + (cart.get(found.item.item_name, 0) if adds(found.part) else 0)
+    ordered = replace(
+        bare(proposal, offer), cart=tuple((cart | {found.item.item_name: number}).items())
+    )
+    return ruling.because(BY_PRICE, ordered)
+
+
+def _wants(part: str) -> bool:
+    return orders(part) or adds(part)
 
 
 def extreme(session: Session, line: str) -> Extreme | None:
@@ -58,7 +79,7 @@ def extreme(session: Session, line: str) -> Extreme | None:
     or of all; None where it speaks of neither."""
     for part in patterns.NEXT_QUESTION.split(line):
         match = patterns.EXTREME.search(part)
-        if match is None or patterns.LONG_AGO.search(part):
+        if match is None or patterns.LONG_AGO.search(part) or is_denied(part[: match.start()]):
             continue
         goods = _pool(session, line, part, match)
         if not goods:
@@ -66,7 +87,12 @@ def extreme(session: Session, line: str) -> Extreme | None:
         prices = sorted(goods, key=lambda item: item.price or 0.0)
         asks = "?" in part or patterns.ASKS_WHICH.search(part)
         wanted = patterns.TAKING.search(part) or not asks
-        return Extreme(prices[0 if match[1] else -1], part, not wanted)
+        item = prices[0 if match[1] else -1]
+        counts = patterns.OF_CHEAP.search(part[: match.start()])
+        number = (whole_number(counts[1].casefold()) if counts else 0) or 1
+        every = len(goods) == len(session.world.inventory)
+        like = frozenset() if every else frozenset(good.item_id for good in goods)
+        return Extreme(item, part, not wanted, number, like)
     return None
 
 
@@ -74,6 +100,8 @@ def _pool(session: Session, line: str, part: str, match: re.Match[str]) -> Seque
     """The goods of which one is the cheapest: those of the kind that is named right behind, else
     all; none where it is no good that is meant, or one that serves a need."""
     behind = part[match.end() :]
+    if patterns.NOT_GOODS.search(behind):
+        return ()
     which = patterns.WHICH_KIND.findall(part[: match.start()])
     if kind := _kind(behind) or " ".join(which):
         ids = session.named(kind, sure=False)

@@ -235,18 +235,21 @@ def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str])
 
 def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) -> Ruling:
     """An order with what it loses put back, and without goods that the line gives no evidence of,
-    which are asked about; so are goods that the line names and the order leaves out."""
+    which are asked about; with goods that the line orders by name and the model leaves out."""
     session, line, proposal = heard.session, heard.line, ruling.proposal
     kept = evident_lines(session, line, asked)
-    kept += _ordered_beside(session, line, asked)
-    if kept == asked and not lost:
+    beside, alike = _ordered_beside(session, line, asked)
+    kept += beside
+    if kept == asked and not (lost or alike):
         return ruling
     back = tuple((session.world.by_id[i].item_name, session.cart[i]) for i in lost)
     cart = (*back, *kept) or tuple(held(session).items())
-    unsaid = _unsaid(heard, asked, kept)
+    unsaid = _unsaid(heard, (*asked, *alike), kept)
     wanted = kept or session.cart or not fits(session.world, line)
     if unsaid and wanted and not session.pending:
-        return _asked_goods(heard, ruling, (*back, *asked), cart, unsaid)
+        return _asked_goods(heard, ruling, (*back, *asked, *alike), cart, unsaid)
+    if kept == asked and not lost:
+        return ruling
     if not kept and not session.cart:
         return _nothing_wanted(heard, ruling)
     if not back and not kept and session.cart.keys() <= ruled_out(session.world, line):
@@ -256,16 +259,19 @@ def _evident(heard: Heard, ruling: Ruling, asked: CartLines, lost: list[str]) ->
     return ruling.because(reason, changed, lines().safe[proposal.state])
 
 
-def _ordered_beside(session: Session, line: str, asked: CartLines) -> CartLines:
-    """Goods that a line orders by name and an order leaves out, unlike any in it."""
+def _ordered_beside(session: Session, line: str, asked: CartLines) -> tuple[CartLines, CartLines]:
+    """Goods that a line orders by name and an order leaves out; those that are like some in it,
+    which may be meant by the same words, apart."""
     if session.named(line) <= {item_id(session.world, name) for name, _ in asked}:
-        return ()
+        return (), ()
     clauses = ordering_clauses(session, line, joins=True)
     clauses = [clause for clause in clauses if not patterns.IN_THE_PLACE.search(clause)]
     clauses += [line] if is_a_list(session, line) else []
+    clauses = [patterns.WHAT_FOR.sub(" ", clause) for clause in clauses]
     known = frozenset().union(*(name_stems(name) for name, _ in asked))
     over = dict(told for clause in clauses for told in passed_over(session, clause, asked))
-    return tuple((name, n) for name, n in over.items() if not name_stems(name) & known)
+    alike = tuple((name, n) for name, n in over.items() if name_stems(name) & known)
+    return tuple(told for told in over.items() if told not in alike), alike
 
 
 def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]:
@@ -313,8 +319,8 @@ def orders_nothing(session: Session, line: str) -> bool:
 
 
 def _unsaid(heard: Heard, whole: CartLines, kept: CartLines) -> Cart:
-    """New goods of an order to ask about: those the line gives no evidence of, and those it names
-    that the model left out. None that it rules out, and none of a line that orders nothing. None at
+    """New goods of an order to ask about: those the line gives no evidence of, and those that are
+    like some in it. None that it rules out, and none of a line that orders nothing. None at
     all where there are more than MOST_ASKED."""
     session, line = heard.session, heard.line
     wants = orders(line) or adds(line) or session.named(line, sure=False)

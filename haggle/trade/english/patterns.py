@@ -72,6 +72,7 @@ NEXT_NEED = _shape(r"(?i)(?<=[.!?;])\s+|,\s+{and}\s+(?={a}\b)|,?\s+{and}\s+(?={n
 PARTS = _shape(r",\s+(?:{and}\s+)?|\s+{clause_joins}\s+")
 CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b")
 CLAUSE_OF_NUMBERS = _shape(r"[.;:!?]|,(?!\d)|\b{clause_words}\b")
+CLAUSE_OF_STORY = _shape(r"[.;:!?]|,(?!\d)|\b{but_keep}\b")
 CLAUSE_OF_REFUSAL = _shape(
     r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?={no}\b)"
     rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b)"
@@ -114,7 +115,7 @@ BRIEFLY = _shape(
     r"(?i)(?:^|[,;:!]\s+|\b{before_asking}\s+){the} (?:[\w'’-]+ ){0,3}[\w'’-]+(?:, \w+)?\s*\?"
 )
 LONG_AGO, WANTING_NOW = _shape(r"(?i)\b{long_ago}\b"), _shape(r"(?i)\b{wanting_now}\b")
-OTHERS_HAD = _shape(r"(?i)\b(?!{self}\b|{unmarked}\b|they\b)[a-z’']{2,} {others_had}\b")
+OTHERS_HAD = _shape(r"(?i)(?<![\w'’])(?!{self}\b|they\b)[a-z]+ {others_had}\b")
 FOR_FREE = _shape(r"(?i)\b{for_free}\b")
 WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
 ALL_KINDS = _shape(r"(?i)\b(?:{which_kinds} {have_you}|{all_of_kind})\b")
@@ -126,6 +127,9 @@ PRONOUN = _shape(r"\b{pronouns}\b")
 EXTREME = _shape(rf"(?i){_not_behind('not_first')}\b(?:({{cheapest}})|{{dearest}})\b")
 OF_THEM = _shape(r"(?i)^\W*(?:\w+ )?{of_them}\b")
 OF_ALL = _shape(r"(?i)\b{of_all}\b")
+OF_CHEAP = _shape(r"(?i)\b(\w+)(?: {more_of})? {of} (?:\w+ )?$")  # "six of the cheapest"
+NOT_GOODS = _shape(r"(?i)^\W*(?:\w+ )?{not_goods}\b")
+LATER_ON = _shape(r"(?i)\b{later_on}\b")
 FOR_A_NEED = _shape(r"(?i)^(?: \w+){0,4} {for_a_need}\b")
 ASKS_WHICH = _shape(r"(?i)\b(?:{asks_which})\b")
 OTHER = _shape(rf"{_not_behind('not_other')}\b{{the_other}}\b(?!.*\b{{other_talk}}\b)[^.!]*\?")
@@ -164,7 +168,7 @@ PERCENT = _shape(r"(\d{1,2})\s*(?:%|{percent})")
 MEASURE = _shape(r"(?i)^(?:{a} )?{measured}s? {of} ")
 
 # How many, and answers to the merchant's own question.
-A_GOOD = _shape(r"(?i)\b{a}\s+(?:[\w'’-]+\s+)?$")
+A_GOOD = _shape(r"(?i)\b(?:{a}|{another}|{single})\s+(?:[\w'’-]+\s+){0,3}$")
 A_PIECE_OF = _shape(r"(?i)\b{one_piece}\s+(?:[\w'’-]+\s+)?$")
 TAKES = _shape(  # "take four out", "lose one", "put two of them back", "two of the six can go"
     r"\b(?:{taking}(?= (?:\S+ ){1,4}{away}\b)|{dropping}"
@@ -203,6 +207,7 @@ BACK_IN = _shape(f"(?i){_BACK_IN}")
 MISSES = _shape(
     rf"(?i)^(?!.*\b{{nothing}}\b).*(?:\b(?:{{misses}}|{{missed}})\b(?! to\b)|{_BACK_IN})"
 )
+CHANGES, WHERE_IS = _shape(r"\b{changes}\b"), _shape(r"(?i)\b{where_is}\b")
 BRINGS_BACK = _shape(
     r"(?i)\b{brings_back}\b"
     r"(?!(?: \w+){0,2} {into} (?:{of_place}|\w+s)\b)(?! {on_shelf})"
@@ -225,21 +230,31 @@ POINTED = _shape(
 )
 # orders told by another: "the same again", "double it all", "two of everything"
 WHOLE_ORDER, POINTS = _shape(r"\b{whole_order}\b"), _shape(r"\b{points}\b")
-AGAIN_SO, ONCE_MORE = _shape(r"\b{again_so}\b"), _shape(r"\b{once_more}\b")
+AGAIN_SO = _shape(r"\b(?:{again_so}|{once_more})\b")
+ONCE_AGAIN = _shape(r"\b{once_again}\b")  # "another lot of that"
+BEGS = _shape(r"\b{begs}\b")
 SAYS_SO = _shape(r"\b{says_so}\b")  # "say that again"
 LOTS = _shape(rf"\b({_COUNT}) {{lots_of}}\b")  # "two more lots of that"
 TWOFOLD, THREEFOLD = _shape(r"\b{twofold}\b"), _shape(r"\b{threefold}\b")
 TIMES = _shape(
-    rf"\bx ?(\d+)\b|\b(\d+) ?x\b|\b{{times_by}} ({_COUNT})\b|\b({_COUNT}) {{times}}\b"
-    rf"|\b{{times}} ({_COUNT})\b"
+    rf"(?<!\d )\bx ?(\d+)\b|\b(\d+) ?x\b(?! ?\d)|\b{{times_by}} ({_COUNT})\b"
+    rf"|\b({_COUNT}) {{times}}\b|\b{{times}} ({_COUNT})\b"
+)
+# what a sentence multiplies: "double the lot", "x4 on the lot"; of one good "double it"
+_TIMES = rf"(?:{{twofold}}|{{threefold}}|x ?\d+|\d+ ?x|{_COUNT} {{times}})"
+MULTIPLIES = _shape(
+    rf"\b{_TIMES} (?:\w+ ){{0,2}}{{whole_order}}\b|\b{{times_by}} "
+    rf"|\b{{whole_order}}\b.*\b(?:{{times}} {_COUNT}|{{but}} (?:{{twofold}}|{{threefold}}))\b"
+)
+MULTIPLIES_ONE = _shape(
+    rf"(?:\b(?:{{twofold}}|{{threefold}})|\bx ?\d+|\b\d+ ?x) {{points}}\b|\b{{times}} {_COUNT}\b"
+    r"|^\W*(?:{twofold}|{threefold})\W*$"
 )
 OF_EVERYTHING = _shape(rf"\b(?P<number>{_COUNT}) (?P<more>{{more_of}} )?{{of_everything}}\b")
 OTHERWISE = _shape(
     r"\b{not_again}\b|\b{but}\b(?! (?:{twofold}|{threefold})\b)|{not_ending}(?![a-z])"
 )
-OTHERS_BOUGHT = _shape(
-    r"\b(?!{self}\b)[a-z’']+ (?:{had_bought}|[a-z]{3,}ed)\b"
-)  # "my brother bought double"
+OTHERS_BOUGHT = _shape(r"(?<![\w'’])(?!{self}\b)[a-z]+ {had_bought}\b")
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
@@ -264,6 +279,9 @@ EXCHANGES = (
 INSTEAD_OF = _shape(  # "feather instead of metal"
     r"(?i)^(?:{clause_words} )?(?:{setting} )?(?P<new>(?:[\w'’-]+ ){1,4}){instead_of}"
     r" (?P<old>(?:[\w'’-]+ ?){1,4})"
+)
+WHAT_FOR = _shape(  # "rope for my boat", "rope to tie it up"
+    r"(?i)\b(?:{for}|{into} \w+) {what_for}\b[^.,;:!?]*"
 )
 IN_THE_PLACE = _shape(r"(?i){instead_of}\b")
 SEVERAL_OF = _shape(r"(?i)\b{several_of}\b")
