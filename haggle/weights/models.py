@@ -40,7 +40,6 @@ KNOWN: dict[str, Known] = {
     "smollm2-1.7b-instruct": Known("HuggingFaceTB/SmolLM2-1.7B-Instruct", "Apache-2.0"),
     "qwen3-0.6b": Known("Qwen/Qwen3-0.6B", "Apache-2.0"),
     "qwen3-1.7b": Known("Qwen/Qwen3-1.7B", "Apache-2.0"),
-    "gemma-3-270m": Known("google/gemma-3-270m", "Gemma Terms of Use"),
     "gemma-3-270m-it": Known("google/gemma-3-270m-it", "Gemma Terms of Use"),
     "gemma-3-1b-it": Known("google/gemma-3-1b-it", "Gemma Terms of Use"),
     "llama-3.2-1b-instruct": Known(
