@@ -139,8 +139,8 @@ def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
 
 
 def remembered(session: Session, line: str) -> frozenset[str]:
-    """Ids of the goods that a line names in remarks about the past alone: "my nan bought two reels
-    here last week"."""
+    """Ids of the goods that a line names in remarks about the past alone: "my uncle bought a rope
+    here last year"."""
     past: set[str] = set()
     others: set[str] = set()
     said = clean_utterance(line)

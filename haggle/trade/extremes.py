@@ -56,22 +56,17 @@ def by_price(heard: Heard, ruling: Ruling) -> Ruling:
         return ruling
     changes = ordering and dict(carried_out(session, proposal)) != held(session)
     if found.asks:
-        name = [found.item.item_name]
-        return ruling if changes and ruling.proposal.cart else heard.shown(ruling, BY_PRICE, name)
+        names = [found.item.item_name]
+        return ruling if changes else heard.shown(ruling, BY_PRICE, names)
     named = session.named(line, sure=False) - {found.item.item_id}
     other = removes(line) or declines(line) or named - found.like
-    if other or offer is None or len(found.part.split()) > BRIEF or not _wants(found.part):
+    wanted = len(found.part.split()) <= BRIEF and (orders(found.part) or adds(found.part))
+    if other or offer is None or not wanted:
         return ruling
-    cart = held(session)
-    number = found.number + (cart.get(found.item.item_name, 0) if adds(found.part) else 0)
-    ordered = replace(
-        bare(proposal, offer), cart=tuple((cart | {found.item.item_name: number}).items())
-    )
+    cart, name = held(session), found.item.item_name
+    cart[name] = found.number + (cart.get(name, 0) if adds(found.part) else 0)
+    ordered = replace(bare(proposal, offer), cart=tuple(cart.items()))
     return ruling.because(BY_PRICE, ordered)
-
-
-def _wants(part: str) -> bool:
-    return orders(part) or adds(part)
 
 
 def extreme(session: Session, line: str) -> Extreme | None:

@@ -296,6 +296,12 @@ def test_other_goods_stay_beside_the_cheapest(talk: Talk, line, decided, cart) -
     assert talk((line, decided)).cart == cart
 
 
+def test_a_question_for_the_cheapest_keeps_the_order_beside_it(talk: Talk) -> None:
+    line = "one coil of rope as well, and which boots are the cheapest?"
+    turn = talk(LAMP, (line, change(Coil_of_Rope=1)))
+    assert turn.cart == {"table_lamp": 1, "coil_of_rope": 1}
+
+
 def test_the_lowest_price_is_no_good(talk: Talk) -> None:
     for line in ("what's the lowest price you can do?", "Is that your lowest price?"):
         turn = talk(LAMP, (line, {"state": "NEGOTIATE", "bid": None}))
