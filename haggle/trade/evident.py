@@ -7,8 +7,8 @@ cart before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from itertools import pairwise, takewhile
 
 from haggle.core.text import clean_utterance
 from haggle.trade.among import turned_down
@@ -74,30 +74,32 @@ def partly_named(session: Session, line: str) -> frozenset[str]:
 
 def held_before(session: Session) -> frozenset[str]:
     """Ids of goods that were in the cart at some time of this talk: "as it was", "put it back"."""
-    names = frozenset().union(*(noted_cart(exchange.note) for exchange in session.exchanges))
-    return frozenset(i.item_id for i in session.world.inventory if i.item_name in names)
+    return frozenset().union(*_carts(session))
+
+
+def _carts(session: Session) -> Iterator[Cart]:
+    """The cart before each turn, from the last one back."""
+    ids = {item.item_name: item.item_id for item in session.world.inventory}
+    for exchange in reversed(session.exchanges):
+        noted = noted_cart(exchange.note)
+        yield {ids[name]: number for name, number in noted.items() if name in ids}
 
 
 def restored(session: Session, line: str) -> Cart:
     """Goods that a change took out and a line wants back, in their numbers: "put it back,
     she is not that fussy"."""
     match = patterns.BACK.search(clean_utterance(line).casefold())
-    if match is None or not session.exchanges:
+    if match is None:
         return {}
     named = session.named(match[0], sure=False) or session.named(line)
-    for exchange in reversed(session.exchanges):
-        before = noted_cart(exchange.note)
-        gone = {i.item_id: before.get(i.item_name, 0) for i in session.world.inventory}
-        wanted = named or gone.keys()
-        found = {i: n for i, n in gone.items() if n and i in wanted and i not in session.cart}
-        if found:
-            return found
-    return {}
+    carts = (_without(cart, session.cart) for cart in _carts(session))
+    wanted = ({i: n for i, n in cart.items() if i in (named or cart)} for cart in carts)
+    return next(filter(None, wanted), {})
 
 
 def missing(session: Session, line: str) -> Cart:
-    """Goods that a line misses in the order, or wants back, in the numbers that they had, that were
-    told of them, or that it tells: "where are my jars?", "put it all back"."""
+    """Goods that a line misses in the order, or wants back, in the numbers that it tells, or that
+    they had: "where are my jars?", "bring the others back"."""
     parts = SENTENCE_END.split(clean_utterance(line))
     missing_in = [part for part in parts if patterns.MISSES.search(part)]
     all_back = any(map(_brings_back, parts))
@@ -129,15 +131,14 @@ def gone(session: Session) -> Cart:
     are not."""
     if session.sales and not session.cart:
         return {}  # they are sold
-    names = {item.item_name: item.item_id for item in session.world.inventory}
     found: Cart = {}
-    for exchange in reversed(session.exchanges):
-        cart = noted_cart(exchange.note)
-        if not cart:
-            break  # the order began here
-        known = {names[name]: number for name, number in cart.items() if name in names}
-        found = known | found
-    return {item: number for item, number in found.items() if item not in session.cart}
+    for cart in takewhile(bool, _carts(session)):  # where it is empty, the order began
+        found = cart | found
+    return _without(found, session.cart)
+
+
+def _without(cart: Cart, held: Cart) -> Cart:
+    return {item: number for item, number in cart.items() if item not in held}
 
 
 def _number_of(session: Session, line: str, item: str) -> int:

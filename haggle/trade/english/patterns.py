@@ -115,7 +115,7 @@ BRIEFLY = _shape(
     r"(?i)(?:^|[,;:!]\s+|\b{before_asking}\s+){the} (?:[\w'’-]+ ){0,3}[\w'’-]+(?:, \w+)?\s*\?"
 )
 LONG_AGO, WANTING_NOW = _shape(r"(?i)\b{long_ago}\b"), _shape(r"(?i)\b{wanting_now}\b")
-OTHERS_HAD = _shape(r"(?i)(?<![\w'’])(?!{self}\b|they\b)[a-z]+ {others_had}\b")
+OTHERS_HAD = _shape(r"(?i)(?<![\w'’])(?!{not_others}\b|they\b)[a-z]+ {others_had}\b")
 FOR_FREE = _shape(r"(?i)\b{for_free}\b")
 WHICH_KIND = _shape(r"\b{which_kind}(?: {the_two})? ([a-z]{3,})\b")
 ALL_KINDS = _shape(r"(?i)\b(?:{which_kinds} {have_you}|{all_of_kind})\b")
@@ -254,7 +254,7 @@ OF_EVERYTHING = _shape(rf"\b(?P<number>{_COUNT}) (?P<more>{{more_of}} )?{{of_eve
 OTHERWISE = _shape(
     r"\b{not_again}\b|\b{but}\b(?! (?:{twofold}|{threefold})\b)|{not_ending}(?![a-z])"
 )
-OTHERS_BOUGHT = _shape(r"(?<![\w'’])(?!{self}\b)[a-z]+ {had_bought}\b")
+OTHERS_BOUGHT = _shape(r"(?<![\w'’])(?!{not_others}\b)[a-z]+ {had_bought}\b")
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
