@@ -123,7 +123,8 @@ def kept_by_a_question(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods in the cart that a line names in questions alone, and changes nowhere else:
     "and you are sure there are no nuts in the cola?" """
     asked: set[str] = set()
-    for part in patterns.ASKING_PART.split(clean_utterance(line)) if session.cart else ():
+    named = session.named(line, sure=False) & session.cart.keys()
+    for part in patterns.ASKING_PART.split(clean_utterance(line)) if named else ():
         named = session.named(part, sure=False)
         number = has_number(without_ones(part)) and not asks_what_it_costs(part)
         changes = (

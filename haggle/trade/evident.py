@@ -103,9 +103,9 @@ def missing(session: Session, line: str) -> Cart:
     parts = SENTENCE_END.split(clean_utterance(line))
     missing_in = [part for part in parts if patterns.MISSES.search(part)]
     all_back = any(map(_brings_back, parts))
-    past = gone(session)
-    if not (past or session.cart) or not (missing_in or all_back):
+    if not (missing_in or all_back):
         return {}
+    past = gone(session)
     rest = line if all_back else " ".join(part for part in parts if part not in missing_in)
     named = session.named(line, sure=False)
     wanted = named if all_back else session.named(" ".join(missing_in), sure=False)
