@@ -51,7 +51,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
     out = taken_out(session, line)
-    said = numbers_told(session, line, strictly=not _same(session, asked))
+    said = _numbers_of(session, line, asked)
     bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
     parts, named, back = shares(line), session.named(line), restored(session, line)
     found: list[tuple[str, Quantity]] = []
@@ -164,10 +164,13 @@ def _only_asks(line: str) -> bool:
     return bool(asks and not changes)
 
 
-def _same(session: Session, asked: CartLines) -> bool:
-    """Whether an order is what is in the cart already."""
+def _numbers_of(session: Session, line: str, asked: CartLines) -> dict[str, int]:
+    """The numbers that a line tells of goods. Where an order changes some of the cart, the rest
+    follows the line as well: "six gears and one loupe"."""
     items = [(session.world.recognise(name), number) for name, number in asked]
-    return {item.item_id: number for item, number in items if item} == session.cart
+    order = {item.item_id: number for item, number in items if item}
+    same = {item for item, number in session.cart.items() if order.get(item) == number}
+    return numbers_told(session, line, strictly=order != session.cart, unchanged=same)
 
 
 def _is_untouched(session: Session, line: str, item: Item) -> bool:

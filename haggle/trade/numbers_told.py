@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
@@ -17,10 +17,12 @@ from haggle.trade.world import Item
 _WORD = re.compile(r"[a-z]+")
 
 
-def numbers_told(session: Session, line: str, *, strictly: bool) -> dict[str, int]:
+def numbers_told(
+    session: Session, line: str, *, strictly: bool, unchanged: Set[str] = frozenset()
+) -> dict[str, int]:
     """The numbers that a line tells of goods, by id; what it asks is left out. Of goods in the cart
     "one more rope" is one more than there are, and with `strictly` only words that set a number
-    count: "make it six axes"."""
+    count: "make it six axes"; but of goods which an order leaves `unchanged` any number."""
     reading, found = session.read(line), dict[str, set[int]]()
     if strictly and "?" not in line and (listed := _listed(session, line)):
         return listed
@@ -30,13 +32,16 @@ def numbers_told(session: Session, line: str, *, strictly: bool) -> dict[str, in
         item, sentence = mention.candidates[0].id, sentence_of(reading.line, mention.start)
         clause = clause_of(reading.line, mention.start).casefold()
         words, held = set(_WORD.findall(clause)), session.cart.get(item)
+        settled = item in unchanged and not (removes(clause) or patterns.TOO_MANY.search(clause))
         shares = CUES.each & set(_WORD.findall(sentence.casefold()))
         denied = is_denied(reading.line[: mention.start])
         if "?" in sentence or shares or words & CUES.shared or denied:
             continue
         if held and patterns.MORE.search(clause):
             found.setdefault(item, set()).add(held + mention.quantity)
-        elif not words & CUES.by and (not held or not strictly or patterns.SETS.search(clause)):
+        elif not words & CUES.by and (
+            not held or not strictly or settled or patterns.SETS.search(clause)
+        ):
             found.setdefault(item, set()).add(mention.quantity)
     told = {item: max(numbers) for item, numbers in found.items() if len(numbers) == 1}
     return _put_right(session, line) | told
@@ -70,8 +75,9 @@ def _listed(session: Session, line: str) -> dict[str, int]:
     words = set(_WORD.findall(clean_utterance(line).casefold()))
     sure = [m for m in mentions if len(m.candidates) == 1 and m.quantity and not m.guessed]
     ids = {m.candidates[0].id for m in sure}
-    changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice) or removes(line)
-    if changes or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
+    changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice)
+    told = changes or removes(line) or patterns.TOO_MANY.search(line)
+    if told or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
         return {}
     return {m.candidates[0].id: m.quantity for m in sure if m.quantity}
 

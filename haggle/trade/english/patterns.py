@@ -304,4 +304,5 @@ NOT_ORDERING = _shape(
     r"|\b{order} {nothing}\b"
 )
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
+TOO_MANY = _shape(r"(?i)\b{too_many}\b")
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others

@@ -143,6 +143,12 @@ def test_numbers_stay_with_their_goods(talk: Talk, line, decided, cart) -> None:
          {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
         ("no two lamp oils, I double them: four", change(Bottle_of_Lamp_Oil=4),
          {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+        ("not like that: five lamp oils and two pairs of sea boots", change(Sea_Boots=2),
+         {"bottle_of_lamp_oil": 5, "sea_boots": 2}),
+        ("five lamp oils is too much for us. Sea boots two pairs", change(Sea_Boots=2),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 2}),
+        ("no, not three lamp oils. Sea boots two pairs", change(Sea_Boots=2),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 2}),
     ],
 )  # fmt: skip
 def test_a_number_changes_what_it_is_told_of(talk: Talk, line, decided, cart) -> None:
