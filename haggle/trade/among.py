@@ -201,7 +201,7 @@ def one_of_those(session: Session, line: str) -> list[Item]:
 def spoken_of(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line asks about, as it names them. What a question names beside a
     word that stands for goods may be a part of the question: "that lamp? does oil come with it?"
-    is about the lamp."""
+    is about the lamp; "is it the oil?" and "the oil, what is it for?" are not."""
     said = clean_utterance(line)
     told = without_use(line) if tells_a_need(line) else line
     named = frozenset() if wants_something(session, line) else session.named(told)
@@ -215,8 +215,9 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
     for part in parts:
         own = session.named(without_deeds(part))
         before: frozenset[str] = frozenset()
-        if patterns.STANDS_FOR.search(part):
-            before = _named_last(session, said.partition(part)[0]) or found
+        if (pronoun := patterns.STANDS_FOR.search(part)) and not patterns.IS_IT.match(part):
+            topic = session.named(part[: pronoun.start()].rpartition(",")[0])
+            before = topic or _named_last(session, said.partition(part)[0]) or found
             if not before and session.named(part, sure=False):
                 before = _alone_in_view(session)
         if own and before - own:

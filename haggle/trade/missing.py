@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from haggle.core.text import clean_utterance
+from haggle.trade.among import only_asked
 from haggle.trade.knowledge import knowledge, tells_a_need
 from haggle.trade.language import patterns
 from haggle.trade.ledger import Note
@@ -46,7 +47,8 @@ def _unsold(session: Session, line: str) -> Note | None:
     goods = session.world.by_id
     named = [item for i in sorted(session.named(line)) if (item := goods.get(i))]
     unsold = [item for item in named if not item.for_sale]
-    alone = named == unsold and ("?" in line or tells_a_need(line))
+    asks = "?" in line or tells_a_need(line) or bool(only_asked(session, line))
+    alone = named == unsold and asks
     if len(unsold) != 1 or not (alone or _asked_for(session, line, unsold[0])):
         return None
     return Note("sold_out" if unsold[0].quantity == 0 else "not_sold", unsold[0].item_name)

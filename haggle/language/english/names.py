@@ -76,6 +76,8 @@ class Names:
                 continue
             for nickname in nicknames(name) if lexicon else ():
                 self._nicknamed.setdefault(nickname, []).append(thing_id)
+        names = [words for words in self._words.values() if len(words) > 1]
+        self._measures = CUES.packs & {words[0] for words in names}  # of a "set of wheels"
         self._order = {thing_id: place for place, thing_id in enumerate(self._words)}
         self._sorted = sorted(self._owners)
         self._nickname_starts = {nickname.partition(" ")[0] for nickname in self._nicknamed}
@@ -199,6 +201,8 @@ class Names:
         if len(word) < 2 or word.isdigit():
             return False
         is_head = self._heads[thing_id] == word
+        if is_head and word in self._measures:
+            return self._words[thing_id][0] == word  # "two sets" are no chess sets
         return is_head and not common if thing_id in self._known_only else is_head or not common
 
     def _joined(self, word: Word, before: str, fits: Mapping[str, _Fit]) -> dict[str, _Score]:

@@ -58,7 +58,10 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 NEXT_QUESTION = _shape(rf"(?i){SENTENCE_END.pattern}|,?\s+{{and_n}}\s+(?={{next_question}}\b)")
 TAG = _shape(r"(?i),\s*{tagged}\s*\?")  # "there's no meat in it, is there?"
 # where a question without its mark begins
-UNMARKED = _shape(r"(?i)\b{whether}\s+|(?:^|[,;:.]\s+|\b{before_unmarked}\s+)(?={unmarked}\b)")
+UNMARKED = _shape(
+    r"(?i)\b{whether}\s+|(?:^|[,;:.]\s+|\b{before_unmarked}\s+)(?={unmarked}\b)"
+    rf"|(?<=\w){_not_behind('not_inverted')}\s(?={{inverted}} \w)"
+)
 HOW = _shape(r"(?i)\b{how_is}\b")
 LEADING = _shape(  # what stands before a question: "but tell me, before we shake on it, ..."
     r"(?i)^(?:(?:{opening}\b[\s,]*)*"
@@ -89,6 +92,7 @@ ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
 
 # What a question is about.
 STANDS_FOR = _shape(r"(?i)\b{stands_for}\b")
+IS_IT = _shape(r"(?i)\W*{is_it}\b")
 SAID_SO = _shape(r"(?i)\b(?:{asked_for}|{meant})\b")
 ECHO = _shape(  # "Rings? You misheard me." asks nothing
     r"(?i)(?!(?:{and_or} )?{asking}\b)(?:[\w'’-]+ ){0,3}[\w'’-]+(?:, {did_you_say})?\?"
