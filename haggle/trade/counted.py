@@ -30,6 +30,7 @@ from haggle.trade.knowledge import (
 from haggle.trade.language import CUES, UNITS, patterns
 from haggle.trade.numbers_told import (
     all_told,
+    in_sum,
     is_denied,
     numbers_heard,
     numbers_told,
@@ -54,6 +55,8 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     said = _numbers_of(session, line, asked)
     bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
     parts, named, back = shares(line), session.named(line), restored(session, line)
+    if (number := in_sum(line)) and len(touched := _touched(session, asked)) == 1:
+        said |= dict.fromkeys(touched, number)
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
@@ -66,7 +69,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = max(0, held - out[item.item_id])
         elif item.item_id in back and item.item_id not in said:
             quantity = back[item.item_id]
-        elif item.item_id in said and (held or quantity in others):
+        elif item.item_id in said and (number or held or quantity in others):
             quantity = said[item.item_id]
         elif held and (
             quantity in bare | swapped_with(session, line, said, item)
@@ -164,6 +167,12 @@ def _only_asks(line: str) -> bool:
     return bool(asks and not changes)
 
 
+def _touched(session: Session, asked: CartLines) -> list[str]:
+    """Ids of the goods whose number an order changes."""
+    items = [(session.world.recognise(name), number) for name, number in asked]
+    return [i.item_id for i, n in items if i and session.cart.get(i.item_id) != n]
+
+
 def _numbers_of(session: Session, line: str, asked: CartLines) -> dict[str, int]:
     """The numbers that a line tells of goods. Where an order changes some of the cart, the rest
     follows the line as well: "six gears and one loupe"."""
@@ -202,7 +211,8 @@ def _in_place(session: Session, line: str, item: Item, asked: CartLines) -> bool
     like = any(
         name_stems(session.world.by_id[i].item_name) & name_stems(item.item_name) for i in gone
     )
-    return like and item.item_id not in session.cart and not is_one(session, line, item)
+    one = is_one(session, line, item) or patterns.JUST_ONE.search(line)
+    return like and item.item_id not in session.cart and not one
 
 
 def _gone(session: Session, line: str, asked: CartLines) -> set[str]:

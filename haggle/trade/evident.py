@@ -188,7 +188,7 @@ def kept_by(session: Session, line: str) -> frozenset[str]:
 
 def _keeps(clause: str) -> bool:
     only = patterns.ONLY_THESE.search(clause) and not (puts_back(clause) or has_number(clause))
-    return stays(clause) or bool(only)
+    return stays(clause) or bool(only) or patterns.WITH_THE.match(clause) is not None
 
 
 def only_these(session: Session, line: str) -> bool:

@@ -72,7 +72,7 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     if not resolved.shown:
         return resolved
     shown = session.world.known(resolved.shown)
-    if _points_at(session, line, shown):
+    if points_at(session, line, shown):
         return resolved
     items = _asked_for(session, line, shown) if asks(line) else []
     items = items or _described(session, line, shown)
@@ -86,15 +86,18 @@ def fitting(session: Session, line: str, resolved: Resolved) -> Resolved:
     )
 
 
-def _points_at(session: Session, line: str, shown: Sequence[Item]) -> bool:
+def points_at(session: Session, line: str, shown: Sequence[Item]) -> bool:
     """Whether a line asks by a pronoun alone about what is in view, and that is shown: "but what
-    does it cost?" """
+    does it cost?", "how long does each keep tea hot?" """
     view = {item.item_id for item in session.world.known(session.in_view())}
+    if {item.item_id for item in shown} != view or tells_a_need(line):
+        return False
     asked = " ".join(questions(line)).casefold()
-    names = session.named(line, sure=False) - view
-    same = {item.item_id for item in shown} == view and not tells_a_need(line)
-    points = patterns.PRONOUN.search(asked) or patterns.EACH.search(asked)
-    return same and not names and points is not None
+    if patterns.EACH.search(asked):
+        return True
+    priced = asks_what_it_costs(line) and patterns.THAT.search(asked)
+    points = patterns.PRONOUN.search(asked) or priced
+    return bool(points) and not session.named(line, sure=False) - view
 
 
 def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[Item]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from haggle.trade.among import about_alone, one_of_those, spoken_of
 from haggle.trade.bidding import only_good
-from haggle.trade.fitting import of_kind
+from haggle.trade.fitting import of_kind, points_at
 from haggle.trade.knowledge import (
     asks_about_goods,
     asks_for_a_deal,
@@ -209,6 +209,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     named = [world.by_id[i] for i in sorted(spoken_of(session, line) - out)]
     answer = [item for item in world.known(shown) if item.item_id not in out]
     view = [item for item in world.known(session.in_view()) if item.item_id not in out]
+    if points_at(session, line, answer) and len(answer) <= MOST:
+        return answer
     if not compares(line) and (one := one_of_those(session, line)):
         return one
     chosen = answer if of_kind(session, line) else []

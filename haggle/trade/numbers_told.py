@@ -113,6 +113,12 @@ def all_told(line: str) -> set[int]:
     return {whole_number(word) for word in patterns.ALL_TOLD.findall(line.casefold())}
 
 
+def in_sum(line: str) -> int:
+    """The number that a line comes to: "one each for us both, so two"; 0 where it tells none."""
+    match = patterns.IN_SUM.search(line)
+    return whole_number(match[1].casefold()) if match else 0
+
+
 def sentence_of(line: str, at: int) -> str:
     """The sentence of a line that a place in it belongs to."""
     ends = [0, *(match.end() for match in patterns.SENTENCE_END.finditer(line)), len(line)]

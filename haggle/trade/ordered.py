@@ -222,6 +222,7 @@ def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str])
     words = consent.calls_off() or (not told and (puts_back(line) or declines(line)))
     staying = kept_by(session, line)
     replaces = consent.replaces() and bool(kept)  # "read it back" puts nothing back
+    replaces = replaces and not patterns.JUST_ONE.search(line)
     if replaces and not words and told and not only_these(session, line):
         return [i for i in lost if i not in told or i in staying]  # the rest stays
     words = words or replaces

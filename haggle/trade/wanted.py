@@ -87,9 +87,21 @@ def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> froze
         for i, name in own.items()
         if (said := words & name) and share(said) > share(others & name)
     }
-    return frozenset(  # "the small canisters" are not the large ones
-        i for i, said in found.items() if not any(said < more for more in found.values())
+    heads = {i for i, said in found.items() if _head(world, i) in said}
+    return (
+        frozenset(  # "the small canisters" are not the large ones, "the watch" is no watch spring
+            i
+            for i, said in found.items()
+            if not any(said < more for more in found.values())
+            and (i in heads or not any(said <= found[head] for head in heads))
+        )
     )
+
+
+def _head(world: World, item: str) -> str:
+    """The stem of the last word of a name."""
+    words = _WORD.findall(world.by_id[item].item_name.casefold())
+    return _root(words[-1]) if words else ""
 
 
 @per_world

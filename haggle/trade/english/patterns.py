@@ -92,6 +92,7 @@ ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
 
 # What a question is about.
 STANDS_FOR = _shape(r"(?i)\b{stands_for}\b")
+THAT = _shape(r"\b{this_that}\b")
 IS_IT = _shape(r"(?i)\W*{is_it}\b")
 SAID_SO = _shape(r"(?i)\b(?:{asked_for}|{meant})\b")
 ECHO = _shape(  # "Rings? You misheard me." asks nothing
@@ -298,6 +299,10 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
     _shape(r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?={refusing}\b)"),
     _shape(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) {no}(?=[.,;!]|$)"),
     _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
+    _shape(
+        r"(?:^|(?<=[.;:!?]))\s*((?:[\w'’-]+\s+){1,7}[\w'’-]+),"
+        r"\s+{sending_back} {them} {taken_away}\b"
+    ),
 )
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
     r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=[^\w?]*(?:[.,;!]|$))"
@@ -308,5 +313,9 @@ NOT_ORDERING = _shape(
     r"|\b{order} {nothing}\b"
 )
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
+# "one each for us both, so two"; "just the one"
+IN_SUM = _shape(rf"(?i)\b{{therefore}} ({_COUNT})(?: {{so_many_end}}){{0,2}}\W*(?:[.!?]|$)")
+JUST_ONE = _shape(r"(?i)\b{only} (?:{the} {one}\b|{one}(?= {so_many_end}\b|\s*(?:[.,;!?]|$)))")
 TOO_MANY = _shape(r"(?i)\b{too_many}\b")
+WITH_THE = _shape(r"(?i)\W*{with_the}\b")
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others
