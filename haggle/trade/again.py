@@ -28,6 +28,7 @@ def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
     if not talks or offer is None or ruling.reasons or session.pending:
         return ruling
     cart = _meant(session, line.casefold()) or _with_missing(session, line, proposal)
+    cart = cart or _each_of_a_kind(session, line)
     if not cart or (state.payload != "cart" and cart == session.cart):
         return ruling
     goods = session.world.by_id
@@ -48,6 +49,17 @@ def _with_missing(session: Session, line: str, proposal: Proposal) -> Cart:
     told = {i: q for i in named if isinstance(q := asked.get(i), int)}
     out = put_back(session.world, line) | sent_back(session, line)
     return {i: n for i, n in (session.cart | told).items() if i not in out} | back
+
+
+def _each_of_a_kind(session: Session, line: str) -> Cart:
+    """The order with so many of all goods of a kind that a line names: "some jam, one from each";
+    empty where it asks for none."""
+    match, mentions = patterns.EACH_OF_KIND.search(line), session.read(line).mentions
+    kinds = [mention.candidates for mention in mentions if len(mention.candidates) > 1]
+    if match is None or len(kinds) != 1 or len(mentions) > 1 or not _orders(line):
+        return {}
+    number = whole_number(match[1].casefold()) or 1
+    return session.cart | {thing.id: number for thing in kinds[0] if thing.for_sale}
 
 
 def _meant(session: Session, line: str) -> Cart:

@@ -81,7 +81,7 @@ def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
         takes = patterns.TAKING.search(clause) and not patterns.TAKES_IT.search(clause)
         adding = yes_and or adds(clause) or patterns.JOINS_ON.search(clause)
         told = told or patterns.TELLS.search(clause) is not None
-        added = joins and adding and len(beside) < LONG
+        added = joins and adding and len(beside) < LONG and not patterns.IS_SO.search(clause)
         going = not told and bool(takes or added or (going and not beside))
         found += [clause] if going else []
     return found

@@ -80,6 +80,11 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = _as_told(session, line, asked, item, quantity)
         found.append((name, quantity))
     kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
+    found += [
+        (world.by_id[i].item_name, n)
+        for i, n in said.items()
+        if i in cart.keys() - kept - out.keys() - back.keys()
+    ]
     missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
     found += [(world.by_id[i].item_name, cart[i] - out[i]) for i in missing]
     found += [(world.by_id[i].item_name, n) for i, n in back.items() if i not in kept]

@@ -150,6 +150,9 @@ def _described(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     asked = " ".join(questions(line)) if "?" in line else line
     if spoken_of(session, line) - ruled_out(world, line) or by_name(session, asked) & ids:
         return shown
+    kind = (by_name(session, asked) or by_name(session, line)) - ruled_out(world, line)
+    if len(kind) > 1 and not ids & kind:
+        return [item for item in world.inventory if item.item_id in kind][:MOST_ALIKE]
     if asks_what_it_costs(line) and (priced := _described_alone(session, line, shown)):
         return priced
     if compares(line) and len(both := choices(session)) == MOST_REFUSED:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from haggle.core.text import clean_utterance
 from haggle.trade.among import only_asked
-from haggle.trade.knowledge import knowledge, tells_a_need
+from haggle.trade.knowledge import knowledge, tells_a_need, wants
 from haggle.trade.language import patterns
 from haggle.trade.ledger import Note
 from haggle.trade.resolve import Resolved, worded
@@ -35,19 +35,20 @@ def missed(session: Session, line: str, resolved: Resolved) -> Resolved:
         return resolved
     ways = () if state.payload == "cart" else patterns.ASKED[:1] if talks else patterns.ASKED
     name = asked_in_vain(session, line, (*ways, patterns.ASKED_BRIEFLY))
-    note = Note("unheard_of", name) if name else _unsold(session, line)
+    note = Note("unheard_of", name) if name else _unsold(session, line, talks=talks)
     if note is None:
         return resolved
     notes = (*resolved.notes, note)
     return worded(session, replace(resolved, notes=notes), resolved.proposal.say)
 
 
-def _unsold(session: Session, line: str) -> Note | None:
+def _unsold(session: Session, line: str, *, talks: bool) -> Note | None:
     """What is said of goods that are known and not sold, where a line asks for them."""
     goods = session.world.by_id
     named = [item for i in sorted(session.named(line)) if (item := goods.get(i))]
     unsold = [item for item in named if not item.for_sale]
-    asks = "?" in line or tells_a_need(line) or bool(only_asked(session, line))
+    asks = "?" in line or tells_a_need(line) or (talks and wants(line))
+    asks = asks or bool(only_asked(session, line))
     alone = named == unsold and asks
     if len(unsold) != 1 or not (alone or _asked_for(session, line, unsold[0])):
         return None

@@ -127,8 +127,12 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     said: set[str] = set()
     refused: set[str] = set()
     back: set[str] = set()
+    last: set[str] = set()
     for clause in patterns.CLAUSE_OF_REFUSAL.split(text):
         words = _WORD.findall(clause)
+        if patterns.OF_THOSE_TOLD.search(clause):  # "I cannot come without jam, so six of that"
+            refused -= last
+            said |= last
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
         if at == len(words) and patterns.COMPLAINT.search(clause) and not puts_back(clause):
             continue
@@ -141,6 +145,7 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         else:
             end = len(words) if _INSTEAD.isdisjoint(words[at : at + 1]) else at + INSTEAD
             said.update(_telling((*words[:at], *words[end:])))
+            last = set(_telling(words[at:end])) or last
             refused.update(_telling(words[at:end]))
     return frozenset(said), frozenset(refused), frozenset(back)
 

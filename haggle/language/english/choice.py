@@ -8,10 +8,12 @@ from functools import lru_cache
 
 from haggle.language.english.cues import CUES
 from haggle.language.english.line import Line
+from haggle.language.english.numbers import UNITS
 from haggle.language.reading import Thing
 
 MAX_FITTING = 3  # candidates a mention may have
 SIZES = CUES.sizes
+_LARGE = {SIZES["large"], SIZES["long"]}
 _SUPERLATIVES = CUES.cheap | CUES.dear | CUES.better | CUES.priced
 
 
@@ -46,8 +48,32 @@ def _sized(name: str) -> tuple[frozenset[int], tuple[str, ...]]:
 
 def of_size(word: str, things: Iterable[Thing]) -> Thing | None:
     """The only one of several that has such a size in its name: the large one for `big`."""
+    things = list(things)
     sized = [thing for thing in things if SIZES.get(word) in _sized(thing.name)[0]]
-    return sized[0] if len(sized) == 1 else None
+    return sized[0] if len(sized) == 1 else _of_measure(word, things)
+
+
+def _of_measure(word: str, things: Sequence[Thing]) -> Thing | None:
+    """The one with the largest or the smallest measure, where names differ in it alone: the big bag
+    is the four-litre bag, not the two-litre bag."""
+    told = [_measured(thing.name) for thing in things]
+    if word not in SIZES or len(things) < 2 or len({rest for _, rest in told}) > 1:
+        return None
+    numbers = [number for number, _ in told]
+    if not all(numbers) or len(set(numbers)) < len(numbers):
+        return None
+    best = max(numbers) if SIZES[word] in _LARGE else min(numbers)
+    return things[numbers.index(best)]
+
+
+@lru_cache(maxsize=65536)
+def _measured(name: str) -> tuple[int, tuple[str, ...]]:
+    """The one number of a name, 0 where it has none or several, and its other words."""
+    words = re.findall(r"\d+|[a-z]+", name.lower())
+    found = [int(word) if word.isdecimal() else UNITS.get(word, 0) for word in words]
+    numbers = [number for number in found if number]
+    rest = tuple(word for word, number in zip(words, found, strict=True) if not number)
+    return (numbers[0] if len(numbers) == 1 else 0), rest
 
 
 def like(shown: Iterable[Thing], things: Iterable[Thing]) -> list[Thing]:
@@ -65,7 +91,8 @@ def such(word: str, things: Sequence[Thing]) -> Thing | None:
 
 def described(words: Iterable[str], things: Sequence[Thing]) -> Thing | None:
     """The only one of several whose description has the most of some words: the black ink."""
-    said = set(words)
+    shared = frozenset.intersection(*(frozenset(t.name.casefold().split()) for t in things))
+    said = set(words) - shared
     hits = sorted((len(said & thing.said) for thing in things), reverse=True)
     if len(hits) < 2 or hits[0] == hits[1]:
         return None

@@ -159,7 +159,13 @@ class Names:
         if not kept or any(self.is_whole(i, said) for i in others):
             return Run()
         glued = line.gap(at + 1) in {"", "-"} or word.text.isdecimal()
-        return Run(kept, run.length + 1) if glued or not others else Run()
+        measures = all(self._is_measured(i, line.words[at + 1]) for i in others)
+        return Run(kept, run.length + 1) if glued or measures else Run()
+
+    def _is_measured(self, thing_id: str, word: Word) -> bool:
+        """Whether a word of a name has a number before it: the litres of a two-litre bag."""
+        pairs = pairwise(self._words[thing_id])
+        return any(b == word.single and (a in UNITS or a.isdecimal()) for a, b in pairs)
 
     def scores(self, word: Word) -> dict[str, _Score]:
         """The ids that a word can belong to, and how well."""

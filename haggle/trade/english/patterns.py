@@ -73,12 +73,12 @@ ASKING_PART = _shape(
 ASKS = _shape(r"(?i)(?:^|[,;:]\s*|\b{before_asking}\s+){asking}\b")
 NEXT_NEED = _shape(r"(?i)(?<=[.!?;])\s+|,\s+{and}\s+(?={a}\b)|,?\s+{and}\s+(?={next_need}\b)")
 PARTS = _shape(r",\s+(?:{and}\s+)?|\s+{clause_joins}\s+")
-CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b")
+CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b|(?<=\w)\s(?={only} {the} )")
 CLAUSE_OF_NUMBERS = _shape(r"[.;:!?]|,(?!\d)|\b{clause_words}\b")
 CLAUSE_OF_STORY = _shape(r"[.;:!?]|,(?!\d)|\b{but_keep}\b")
 CLAUSE_OF_REFUSAL = _shape(
-    r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?={no}\b)"
-    rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b)"
+    r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?=(?:{no}|{none_of})\b)"
+    rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b|{{only}} {{the}} )"
 )
 
 # Words, and questions about the merchant and the place.
@@ -317,5 +317,8 @@ COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no sni
 IN_SUM = _shape(rf"(?i)\b{{therefore}} ({_COUNT})(?: {{so_many_end}}){{0,2}}\W*(?:[.!?]|$)")
 JUST_ONE = _shape(r"(?i)\b{only} (?:{the} {one}\b|{one}(?= {so_many_end}\b|\s*(?:[.,;!?]|$)))")
 TOO_MANY = _shape(r"(?i)\b{too_many}\b")
+OF_THOSE_TOLD = _shape(rf"(?i)\b({_COUNT})(?: \w+)? {{of_that}}\b")  # "one jar of those"
+IS_SO = _shape(r"(?i)\b{is_so}\b")
+EACH_OF_KIND = _shape(rf"(?i)\b({_COUNT}|{{a}}) {{of_from}} {{each}}\b")  # "one from each"
 WITH_THE = _shape(r"(?i)\W*{with_the}\b")
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others
