@@ -66,7 +66,10 @@ def _meant(session: Session, line: str) -> Cart:
     """The order that a sentence of a line tells by another; empty where none does, or where a line
     names goods."""
     other = session.cart or (session.sales[-1].items if session.sales else {})
-    if not other or session.named(line, sure=False):
+    named = session.named(line, sure=False)
+    if len(named) == 1 and named <= session.cart.keys() and patterns.SAME_ON.search(line):
+        return session.cart | {item: 2 * session.cart[item] for item in named}
+    if not other or named:
         return {}
     found = (_told(session, sentence, other) for sentence in patterns.SENTENCE_END.split(line))
     return next(filter(None, found), {})

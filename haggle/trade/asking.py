@@ -17,9 +17,10 @@ from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
 from haggle.trade.among import choices, only_asked
+from haggle.trade.beside import ordering_clauses
 from haggle.trade.bidding import offered, only_good
-from haggle.trade.counted import counted
-from haggle.trade.edits import carried_out, numbers_in_line
+from haggle.trade.counted import counted, passed_over
+from haggle.trade.edits import carried_out, held, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
 from haggle.trade.knowledge import asks_about_goods, asks_what_it_costs, puts_back
 from haggle.trade.language import CUES, patterns
@@ -67,12 +68,22 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
         return _asked("other", proposal, session, lines().ask["other"])
     if not meant.cart.keys() <= evident_goods(session, line):
         return None
+    if instead := _ordered_instead(session, line, whole):
+        order = replace(proposal, cart=(*held(session).items(), *instead))
+        return Ruling(order).because("ordered", order, lines().safe[proposal.state])
     names = _candidates(session, line, meant.cart)
     if names:
         return _asked("which", proposal, session, lines().ask["which"].format(names=names))
     told = speak_cart(session.world, meant.cart).replace("__", " ")
     ruling = _asked("order", proposal, session, lines().ask["order"].format(cart=told))
     return replace(ruling, pending=proposal, quoted=told)
+
+
+def _ordered_instead(session: Session, line: str, whole: CartLines) -> CartLines:
+    """New goods that a line orders by name, none of which an unlikely order has."""
+    clauses = ordering_clauses(session, line, joins=False)
+    told = dict(told for clause in clauses for told in passed_over(session, clause, ()))
+    return () if told.keys() & dict(whole).keys() else tuple(told.items())
 
 
 def _only_drops(session: Session, line: str, whole: CartLines) -> bool:

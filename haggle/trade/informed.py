@@ -143,7 +143,7 @@ def _asked_all_the_same(
 ) -> list[Item]:  # fmt: skip
     """Of these goods those that a line asks something of that is no known topic: "And the grammar?"
     Where the linker can tell what is near in meaning, that decides."""
-    shows, marked = answering.payload == "show", "?" in line
+    shows, marked = answering.payload == "show", bool(questions_in(line))
     if not (shows or answering.transparent):
         return []  # who asks beside an order asks what it comes to
     asked = [part for part in questions(line) if not asks_for_a_deal(part)]
@@ -214,7 +214,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     if not compares(line) and (one := one_of_those(session, line)):
         return one
     chosen = answer if of_kind(session, line) else []
-    choices = (chosen, [item for item in answer if item in named], named, answer, view[:2])
+    both = named if len(named) == MOST else [item for item in answer if item in named]
+    choices = (chosen, both, named, answer, view[:2])
     if compares(line) and len(answer or view) > 1:
         return (answer or view)[:MOST]
     for most, items in zip((MOST, MOST, MOST, MOST, 1), choices, strict=True):

@@ -44,7 +44,7 @@ def numbers_told(
         ):
             found.setdefault(item, set()).add(mention.quantity)
     told = {item: max(numbers) for item, numbers in found.items() if len(numbers) == 1}
-    return _put_right(session, line) | told
+    return _put_right(session, line) | told | _said_again(session, line)
 
 
 def _put_right(session: Session, line: str) -> dict[str, int]:
@@ -66,6 +66,18 @@ def _put_right(session: Session, line: str) -> dict[str, int]:
         if right and right != wrong and len(meant) == 1:
             return {meant[0]: right}
     return {}
+
+
+def _said_again(session: Session, line: str) -> dict[str, int]:
+    """The number that a line says it told of the good it names before: "one wedge, and I did say
+    two"; of a good in the cart."""
+    reading = session.read(line)
+    match = patterns.SAID_NUMBER.search(reading.line)
+    before = [m for m in reading.mentions if match and m.end <= match.start() and m.quantity]
+    if match is None or not before or len(before[-1].candidates) != 1:
+        return {}
+    item, number = before[-1].candidates[0].id, whole_number(match[1].casefold())
+    return {item: number} if number and item in session.cart else {}
 
 
 def _listed(session: Session, line: str) -> dict[str, int]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rapidfuzz import fuzz
 
 from haggle.core.domain import Withheld
+from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent
 from haggle.trade.again import AGAIN
 from haggle.trade.among import (
@@ -59,7 +60,7 @@ from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
 from haggle.trade.telling import in_short
-from haggle.trade.wanted import name_stems, put_back, ruled_out, unwanted
+from haggle.trade.wanted import name_stems, put_back, ruled_out, said_stems, unwanted
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
@@ -198,6 +199,14 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     pointed = pointed_at(heard, line) if len(unnamed) == 1 else ()
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
+        return tuple((meant.get(name, name), number) for name, number in asked)
+    by_name = session.named(line) - {*ids} - session.cart.keys() - ruled_out(session.world, line)
+    orders_one = len(unnamed) == len(by_name) == 1 and "?" not in line
+    if orders_one and unnamed[0] not in guessed and patterns.TAKING.search(line):
+        names = session.world.by_id
+        other = names[next(iter(by_name))].item_name  # not the one in view
+        exact = said_stems(clean_utterance(line)) & name_stems(other)
+        meant = {names[unnamed[0]].item_name: other} if exact else {}
         return tuple((meant.get(name, name), number) for name, number in asked)
     if len(guessed) != 1 or (tells_a_need(line) and turned_down(session, line)):
         return asked
