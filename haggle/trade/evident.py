@@ -183,12 +183,16 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
 
 def kept_by(session: Session, line: str) -> frozenset[str]:
     """Ids of the goods that a line says to keep, or are all that it wants."""
-    return in_clauses(session, line, _keeps) - ruled_out(session.world, line)
+    reading = session.read(line)
+    beside = [match.span() for match in patterns.WITH_THE.finditer(reading.line)]
+    named = [m for m in reading.mentions if any(a <= m.start < b for a, b in beside)]
+    joined = {thing.id for mention in named for thing in mention.candidates}
+    return (in_clauses(session, line, _keeps) | joined) - ruled_out(session.world, line)
 
 
 def _keeps(clause: str) -> bool:
     only = patterns.ONLY_THESE.search(clause) and not (puts_back(clause) or has_number(clause))
-    return stays(clause) or bool(only) or patterns.WITH_THE.match(clause) is not None
+    return stays(clause) or bool(only)
 
 
 def only_these(session: Session, line: str) -> bool:

@@ -322,5 +322,5 @@ IS_SO = _shape(r"(?i)\b{is_so}\b")
 EACH_OF_KIND = _shape(rf"(?i)\b({_COUNT}|{{a}}) {{of_from}} {{each}}\b")  # "one from each"
 SAME_ON = _shape(r"\b{again_so} {on_of} (?!.*\?)")  # "same again on the crispbread"
 SAID_NUMBER = _shape(rf"(?i)\b{{i_said}} ({_COUNT})(?=\s*(?:[.,;!?]|$))")  # "I did say two"
-WITH_THE = _shape(r"(?i)\W*{with_the}\b")
+WITH_THE = _shape(r"(?i)(?:^|(?<=[.,;:!?]))\s*{with_the}\b[^.,;:!?]*")
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others

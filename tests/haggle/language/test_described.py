@@ -29,3 +29,39 @@ INKS = World(
 )  # fmt: skip
 def test_the_words_beside_a_name_choose_what_is_described_so(said: str, read: str) -> None:
     assert linked_line(English().read(said, INKS.view())) == read
+
+
+def _shop(*names: str, said: str = "") -> World:
+    goods = [
+        Item(item_id=name, item_name=name, price=4, quantity=9, description=said) for name in names
+    ]
+    return World(name="shop", merchant=INKS.merchant, currency="gold", items=goods)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("the big water bag", "the big water bag {Four-Litre Water Bag}"),
+        ("a small bag", "a small bag {Two-Litre Water Bag}"),
+        ("one bag, the four litres one", "one bag {Two-Litre Water Bag / Four-Litre Water Bag x1}, "
+         "the four litres {Four-Litre Water Bag} one"),
+    ],
+)  # fmt: skip
+def test_the_big_one_has_the_larger_measure(said: str, read: str) -> None:
+    bags = _shop("Two-Litre Water Bag", "Four-Litre Water Bag")
+    assert linked_line(English().read(said, bags.view())) == read
+
+
+def test_a_word_of_all_names_describes_none_of_them() -> None:
+    shop = _shop("Wheel of Old Cheese", "Small Wheel of Young Cheese")
+    goods = [shop.items[0], shop.items[1].model_copy(update={"description": "A wheel for four."})]
+    shop = shop.model_copy(update={"items": goods})
+    read = linked_line(English().read("the wheel", shop.view()))
+    assert read == "the wheel {Wheel of Old Cheese / Small Wheel of Young Cheese}"
+
+
+def test_a_measure_at_the_beginning_of_names_is_no_name_at_the_end_of_another() -> None:
+    shop = _shop("Set of Bearings", "Knee Pad Set")
+    assert linked_line(English().read("give me two sets", shop.view())) == "give me two sets"
+    alone = _shop("Bearing", "Knee Pad Set")
+    assert linked_line(English().read("two sets", alone.view())) == "two sets {Knee Pad Set x2}"

@@ -92,3 +92,9 @@ def test_the_words_lie_in_one_folder():
         "knowledge.yaml",
         "lines.yaml",
     }
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.name)
+def test_no_list_of_words_is_there_twice(path: Path) -> None:
+    keys = [node.value for node, _ in yaml.compose(path.read_text(encoding="utf-8")).value]
+    assert sorted(keys) == sorted(set(keys))
