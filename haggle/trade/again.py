@@ -54,12 +54,15 @@ def _with_missing(session: Session, line: str, proposal: Proposal) -> Cart:
 def _each_of_a_kind(session: Session, line: str) -> Cart:
     """The order with so many of all goods of a kind that a line names: "some jam, one from each";
     empty where it asks for none."""
-    match, mentions = patterns.EACH_OF_KIND.search(line), session.read(line).mentions
-    kinds = [mention.candidates for mention in mentions if len(mention.candidates) > 1]
-    if match is None or len(kinds) != 1 or len(mentions) > 1 or not _orders(line):
+    reading = session.read(line)
+    match, mentions = patterns.EACH_OF_KIND.search(reading.line), reading.mentions
+    if match is None or len(mentions) != 1 or not _orders(line):
+        return {}
+    kind, between = mentions[0].candidates, reading.line[match.end() : mentions[0].start]
+    if len(kind) < 2 or between.strip():  # "one of each, and a planter" are no planters
         return {}
     number = whole_number(match[1].casefold()) or 1
-    return session.cart | {thing.id: number for thing in kinds[0] if thing.for_sale}
+    return session.cart | {thing.id: number for thing in kind if thing.for_sale}
 
 
 def _meant(session: Session, line: str) -> Cart:
