@@ -118,7 +118,9 @@ def _asked_for(session: Session, line: str, shown: Sequence[Item]) -> Sequence[I
     if not compares(line) and (one := one_of_those(session, line)):
         return [*one, *_asked_beside(session, line, one)][:MOST]
     ids = spoken_of(session, line) - ruled_out(world, line)
-    if any(item.item_id in ids for item in shown):
+    loosely = frozenset() if tells_a_need(line) else session.named(line, sure=False)
+    loosely -= ruled_out(world, line)
+    if any(item.item_id in ids for item in shown) or {i.item_id for i in shown} <= loosely:
         return shown
     return [item for i in sorted(ids) if (item := world.by_id[i]).for_sale][:MOST]
 

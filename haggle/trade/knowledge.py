@@ -114,7 +114,7 @@ def refers_back(line: str) -> bool:
 
 def asks(line: str) -> bool:
     """Whether a line asks anything, with or without a question mark: "I asked about the pots"."""
-    ways = (patterns.WAS_ASKING, patterns.ALL_KINDS)
+    ways = (patterns.WAS_ASKING, patterns.ALL_KINDS, patterns.UNMARKED)
     return "?" in line or any(way.search(line) for way in ways)
 
 
@@ -130,7 +130,8 @@ def compares(line: str) -> bool:
 
 def asks_the_difference(line: str) -> bool:
     """Whether a line asks how goods differ and names nothing in which they may."""
-    sentences = [part for part in SENTENCE_END.split(line) if says(part, knowledge().differing)]
+    parts = [part for sentence in SENTENCE_END.split(line) for part in sentence.split(";")]
+    sentences = [part for part in parts if says(part, knowledge().differing)]
     return bool(sentences) and not any(map(_on_topic, sentences))
 
 

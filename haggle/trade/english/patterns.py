@@ -79,6 +79,7 @@ CLAUSE_OF_STORY = _shape(r"[.;:!?]|,(?!\d)|\b{but_keep}\b")
 CLAUSE_OF_REFUSAL = _shape(
     r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?=(?:{no}|{none_of})\b)"
     rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b|{{only}} {{the}} )"
+    r"|(?<=\w)\s+(?={therefore} {unmarked}\b)"
 )
 
 # Words, and questions about the merchant and the place.
