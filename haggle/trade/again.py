@@ -74,7 +74,8 @@ def _meant(session: Session, line: str) -> Cart:
         return session.cart | {item: 2 * session.cart[item] for item in named}
     if not other or named:
         return {}
-    found = (_told(session, sentence, other) for sentence in patterns.SENTENCE_END.split(line))
+    sentences = (part for text in patterns.SENTENCE_END.split(line) for part in text.split(";"))
+    found = (_told(session, sentence, other) for sentence in sentences)
     return next(filter(None, found), {})
 
 

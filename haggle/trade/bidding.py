@@ -86,12 +86,31 @@ def told_bid(session: Session, line: str, bid: Bid) -> Bid:
     """A bid; open where the line has only the numbers that stand, of the price and the pieces, and
     the bid is none of them, nor the price less one of them, nor half of it: "twelve pair, 471. Bulk
     rate?" """
-    price, reading, pieces = session.sale_price, session.read(line), session.cart.values()
-    told = {n.value for n in reading.numbers} | {m.quantity for m in reading.mentions} - {None}
+    price, told = session.sale_price, _numbers_of(session, line)
     if not isinstance(bid, int) or price is None or not told:
         return bid
     comes = bid in told or price - bid in told or 2 * bid == price
-    return bid if comes or not told <= {price, sum(pieces), *pieces} else None
+    return bid if comes or not told <= _standing(session) else None
+
+
+def repeats_price(session: Session, line: str, bid: Bid) -> bool:
+    """Whether a line says the price that stands, and no other number that a bid could come from:
+    "take the hundred and sixty-five and my blessing"."""
+    told = _numbers_of(session, line)
+    stands = session.sale_price in told and told <= _standing(session)
+    return stands and isinstance(bid, int) and bid not in told
+
+
+def _numbers_of(session: Session, line: str) -> set[float | None]:
+    reading = session.read(line)
+    told = [number.value for number in reading.numbers if number.value is not None]
+    return {*told, *(m.quantity for m in reading.mentions if m.quantity is not None)}
+
+
+def _standing(session: Session) -> set[float | None]:
+    """The numbers that stand: the price, and those of pieces."""
+    pieces = session.cart.values()
+    return {session.sale_price, sum(pieces), *pieces}
 
 
 def of_money(session: Session, line: str) -> set[int | None]:

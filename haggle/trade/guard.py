@@ -16,7 +16,7 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
 from haggle.trade import again, beside, extremes, ordered
-from haggle.trade.bidding import bargained, told_bid
+from haggle.trade.bidding import bargained, repeats_price, told_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import item_id
@@ -160,6 +160,9 @@ def _bid(heard: Heard, ruling: Ruling) -> Ruling:
     review = next((s for s in heard.states if session.procedure.is_review(s)), None)
     if review and wanted == session.sale_price is not None and "?" not in line:  # "eleven, then"
         return ruling.because("agreed_price", bare(proposal, review), lines().safe[review])
+    passed = "?" not in line and not asks_for_less(line)
+    if review and passed and repeats_price(session, line, proposal.bid):
+        return ruling.because("agreed_price", bare(proposal, review), lines().safe[review])
     if not heard.written and (told := told_bid(session, line, proposal.bid)) != proposal.bid:
         return replace(ruling, action=replace(proposal, bid=told))
     if proposal.bid is None or not consent.bids_below_nothing():
@@ -182,7 +185,8 @@ def _shelf(heard: Heard, ruling: Ruling) -> Ruling:
         if declines(line) and "?" not in line:
             kept = bare(proposal, procedure.fallback)
             return ruling.because("refused", kept, said(session, "refused"))
-        needed = [item.item_name for item in fitting_needs(session, line)]
+        told = "?" in line or patterns.SOMETHING.search(line) or patterns.NEEDS.search(line)
+        needed = [item.item_name for item in fitting_needs(session, line)] if told else []
         return heard.shown(ruling, "asked_for", needed)
     if proposal.state != procedure.fallback:
         return ruling
@@ -190,9 +194,9 @@ def _shelf(heard: Heard, ruling: Ruling) -> Ruling:
     named = [world.by_id[i] for i in sorted(ids) if world.by_id[i].for_sale]
     if not ids and "?" not in line and (helping := complained_of(session, line)):
         return heard.shown(ruling, "asked_for", helping)
-    told = asks_about_goods(line, session.read(line))  # is answered as it is
+    about = asks_about_goods(line, session.read(line))  # is answered as it is
     asks = asks_for_goods(line, named=bool(named)) or (named and asks_what_it_costs(line))
-    if told or not asks or (ids and not named):  # known, and not sold
+    if about or not asks or (ids and not named):  # known, and not sold
         return ruling
     wanted = named or suited(session, line)
     return heard.shown(ruling, "asked_for", [item.item_name for item in wanted])

@@ -264,6 +264,7 @@ OTHERS_BOUGHT = _shape(r"(?<![\w'’])(?!{not_others}\b)[a-z]+ {had_bought}\b")
 TAKES_IT = _shape(r"(?i)\b{ordering}\s+{this}\b")  # "I'll take it home to my boots"
 TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
+NEEDS = _shape(r"(?i)\b{need}\b")
 I_NEED = _shape(r"(?i)\b{i_need}\b")
 GOOD_DAY = _shape(r"(?i)^\W*(?:{and}\s+)?{good_day}\b")  # a greeting, or a farewell
 _SWAP = r"(?i)\b(?:{exchanging}|{trading}|{replacing}) (?:{over} )?"
