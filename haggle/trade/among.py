@@ -169,7 +169,7 @@ def _not_in_view(session: Session, part: str) -> bool:
 
 def without_ones(line: str) -> str:
     """A line in which "the red one" is "the red", whose `one` counts nothing."""
-    return patterns.THE_ONE.sub(r"\1", line)
+    return patterns.THE_ONE.sub(r"\1", patterns.THATS_THE_ONE.sub(" ", line))
 
 
 def one_of_those(session: Session, line: str) -> list[Item]:

@@ -172,7 +172,7 @@ def numbers_said(linked: str) -> list[int]:
     a name's own digits count nothing, and neither does a word that a mark tells: `twenty-four
     {24}`, `three {Rope x3}` is one three."""
     marked = [int(a or b) for a, b in _MARKED.findall(linked)]
-    bare = _MARK.sub(" ", linked.casefold())
+    bare = patterns.GLUED.sub(" ", _MARK.sub(" ", linked.casefold()))
     said = [int(number) for number in numbers_in(bare) if number.is_integer()]
     said += [_WORDS[word] for word in patterns.UNIT.findall(bare)]
     return said + [number for number in marked if number not in said]

@@ -145,8 +145,10 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         else:
             end = len(words) if _INSTEAD.isdisjoint(words[at : at + 1]) else at + INSTEAD
             said.update(_telling((*words[:at], *words[end:])))
-            last = set(_telling(words[at:end])) or last
-            refused.update(_telling(words[at:end]))
+            out = set(_telling(words[at:end]))
+            last = out or last
+            refused |= out
+            said -= out  # "a chain costs that much? No chain"
     return frozenset(said), frozenset(refused), frozenset(back)
 
 

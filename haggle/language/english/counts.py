@@ -16,7 +16,7 @@ MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rat
 MAX_FILLERS = 3  # words between a number and what it counts
 FILLERS = CUES.fillers | CUES.sizes.keys()
 _PACKS = CUES.packs | CUES.measures
-_OF = {"of", "o"}
+OF = {"of", "o"}
 _LOOSELY = {"", ","}
 _JOINTS = _LOOSELY | {"."} | CUES.joints  # between a mention and the number behind it
 _TIMES_JOINTS = _LOOSELY | {"-", "("}  # and before the `x` of `x 2`
@@ -31,7 +31,7 @@ _ENDS = re.compile(
     rf"\s*(?:[.,;!?)]|$)|\s+(?:and(?! an? (?:{'|'.join(CUES.parts)}))"
     rf"|{'|'.join(CUES.setting_ends)})\b"
 )
-_OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
+OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
 
 
 def number_at(line: Line, at: int) -> tuple[Number | None, int]:
@@ -55,7 +55,7 @@ def is_near(line: Line, number: Number, at: int, names: Names) -> bool:
     if _PARTS.search(line.text, number.end, line.words[at].start):
         return False
     between = [word for word in line.words[:at] if word.start >= number.end]
-    if len(between) > 1 and between[0].single in _PACKS and between[1].text in _OF:
+    if len(between) > 1 and between[0].single in _PACKS and between[1].text in OF:
         between = between[2:]
     unknown = [word for word in between if word.text not in FILLERS]
     if not unknown:
@@ -107,7 +107,7 @@ def told_behind(
         line.said(at) in CUES.ones and "," not in line.gap(at)
     ):
         return None, at
-    them = _OF_THEM.match(line.text, number.end)
+    them = OF_THEM.match(line.text, number.end)
     pack = after < len(line.words) and line.words[after].single in _PACKS
     others = set(names.run(line, after).ids) if pack and not them else set[str]()
     end = them.end() if them else line.words[after].end if pack else 0

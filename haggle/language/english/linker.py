@@ -187,8 +187,24 @@ def _verb(scene: Scene, at: int, state: State) -> Span | None:
 
 def _listed(scene: Scene, at: int, state: State) -> Span | None:
     run = scene.names.run(scene.line, at)
-    vague = len(run.ids) and run.length == 1 and _is_vague(scene, at, state.loose)
-    return None if vague else _name(scene, at, state, run)
+    single = bool(run.ids) and run.length == 1
+    if single and (_is_vague(scene, at, state.loose) or _holds_others(scene, at, run)):
+        return None
+    return _name(scene, at, state, run)
+
+
+def _holds_others(scene: Scene, at: int, run: Run) -> bool:
+    """Whether a word is what other goods are asked for in: "two sacks of the late potatoes" are no
+    sacks of manure."""
+    line, behind = scene.line, at + 2
+    if line.words[at].single not in CUES.packs or line.said(at + 1) not in counts.OF:
+        return False
+    while line.said(behind) in CUES.hollow or line.said(behind) in CUES.common:
+        behind += 1
+    if behind >= len(line.words):
+        return False
+    others = scene.names.run(line, behind).ids or nickname(scene.names, line, behind, 0).ids
+    return bool(others) and set(others).isdisjoint(run.ids)
 
 
 def _guessed(scene: Scene, at: int, state: State) -> Span | None:
@@ -224,7 +240,10 @@ def _sized(scene: Scene, at: int, state: State) -> Span | None:
 def _such(scene: Scene, at: int, state: State) -> Span | None:
     """`the blue one`: the only thing of those in view, else of all for sale, that is so."""
     line, word = scene.line, scene.line.said(at)
-    if line.said(at + 1) not in CUES.such_ones or line.gap(at + 1) != " " or word in _NO_QUALITY:
+    if line.said(at + 1) not in CUES.such_ones or line.gap(at + 1) != " ":
+        return None
+    in_name = any(word in thing.name.casefold().split() for thing in scene.shown)  # "the late ones"
+    if word in _NO_QUALITY and not in_name:
         return None
     several = line.said(at + 1) == "ones" and word not in CUES.sizes  # "a pair of thick ones"
     pointed = several or line.said(at - 1) in CUES.pointing
@@ -274,7 +293,9 @@ def _name(scene: Scene, at: int, state: State, run: Run, guessed: bool = False) 
     headed = scene.names.headed(run.ids, scene.line.words[at]) if run.length == 1 else ()
     things = [scene.view.catalogue.by_id[i] for i in headed or run.ids]
     sized = choice.of_size(state.size, things) if state.size and len(things) > 1 else None
-    one = sized or (choice.described(_around(scene, at, end), things) if len(things) > 1 else None)
+    one = sized or (
+        choice.described(_around(scene, at, end, things), things) if len(things) > 1 else None
+    )
     near = {*scene.view.held, *scene.view.shown}
     candidates = (one,) if one else choice.fitting(things, near, state.cheaper)
     mention = replace(mention, candidates=candidates, guessed=guessed)
@@ -295,7 +316,7 @@ def _means_each(scene: Scene, at: int, things: tuple[Thing, ...]) -> bool:
     return line.said(first) == "all" and all(thing.id in scene.view.held for thing in things)
 
 
-def _around(scene: Scene, at: int, end: int) -> list[str]:
+def _around(scene: Scene, at: int, end: int, things: Sequence[Thing]) -> list[str]:
     """The telling words right before a name, and behind it what is said of it: two cakes of `black`
     ink, the ink that is `black`."""
     line = scene.line
@@ -307,7 +328,9 @@ def _around(scene: Scene, at: int, end: int) -> list[str]:
     while told and last < min(len(line.words), end + BEHIND) and line.gap(last) in {" ", "-"}:
         last += 1
     said = (line.said(place) for place in range(first, last))
-    return [word for word in said if word not in CUES.common | CUES.hollow and len(word) > 2]
+    names = {word for thing in things for word in thing.name.casefold().split()}
+    idle = (CUES.common | CUES.hollow) - names
+    return [word for word in said if word not in idle and len(word) > 2]
 
 
 def _mention(scene: Scene, at: int, end: int, candidates: tuple[Thing, ...]) -> Mention:

@@ -109,6 +109,7 @@ TURNING_DOWN = _shape(r"(?i)\b(?:{turning_down}|\w+{not_ending})\b")
 # Goods in view, and of a kind.
 _THE_ONE = r"\b({pointing}\s+((?:[\w'’-]+\s+){0,3})){one}\b"
 THE_ONE = _shape(rf"(?i){_THE_ONE}")
+THATS_THE_ONE = _shape(r"(?i)\b{that_is} {the} {one}\b")
 THAT_ONE = _shape(r"(?i)\b{that_one} (?:\w+ ){0,2}{one}\b")
 OF_THOSE = _shape(rf"\b{{which_of}}\b|{_THE_ONE}")
 WHICH = _shape(r"(?<!\S){which}(?!\S)")
@@ -187,7 +188,7 @@ MORE = _shape(rf"\b{_COUNT} {{more}}\b(?! {{than}}\b)|\b{{another}} {_COUNT} ")
 ALL_TOLD = _shape(rf"\b({_COUNT}) (?:\w+ )?{{all_told}}\b")  # "eight in total", not eight more
 HOW_MANY = _shape(r"(?i)\b{how_many}\b")
 ONE_FOR = _shape(r"(?i)\b{one_for}\b")  # "one for me and one for her"
-NOT_BETWEEN = _shape(r"(?i)\W*(?:\w+\W+){0,2}{not}\W+")  # "two, not three"
+NOT_BETWEEN = _shape(r"(?i)[^\w.!?]*(?:\w+[^\w.!?]+){0,2}{not}\W+")  # "two, not three"
 NOT_BEFORE = _shape(r"(?i)\b{not}\W+$")
 BUT_BETWEEN = _shape(r"(?i)\W*(?:{but_only}\W+)?")  # "not three, but two"
 SETS = _shape(rf"\b{{sets_number}}\b|\b(?:{{settling}}|{{not}}) {_COUNT}\b")
@@ -299,7 +300,7 @@ _NOBODY = _not_behind("askers", r"\b")
 NOT_ASKED = _shape(rf"(?i)\b{{not_asked}}\b|{{not_ending}}\b|{_NOBODY} {{would}}\s*$")
 REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule these out
     _shape(r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)\?\s*(?={refusing}\b)"),
-    _shape(r"(?:^|(?<=[.,;:!?]))\s*([\w'’-]+) {no}(?=[.,;!]|$)"),
+    _shape(r"(?:^|(?<=[.,;:!?]))\s*(?:{i_said} )?([\w'’-]+) {no}(?=[.,;!]|$)"),
     _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
     _shape(
         r"(?:^|(?<=[.;:!?]))\s*((?:[\w'’-]+\s+){1,7}[\w'’-]+),"
@@ -317,6 +318,7 @@ NOT_ORDERING = _shape(
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
 # "one each for us both, so two"; "just the one"
 IN_SUM = _shape(rf"(?i)\b{{therefore}} ({_COUNT})(?: {{so_many_end}}){{0,2}}\W*(?:[.!?]|$)")
+GLUED = re.compile(r"\b[a-wyz]+\d\w*")  # "thanks m8" counts nothing, "x8" does
 JUST_ONE = _shape(r"(?i)\b{only} (?:{the} {one}\b|{one}(?= {so_many_end}\b|\s*(?:[.,;!?]|$)))")
 TOO_MANY = _shape(r"(?i)\b{too_many}\b")
 OF_THOSE_TOLD = _shape(rf"(?i)\b({_COUNT})(?: \w+)? {{of_that}}\b")  # "one jar of those"

@@ -65,3 +65,17 @@ def test_a_measure_at_the_beginning_of_names_is_no_name_at_the_end_of_another() 
     assert linked_line(English().read("give me two sets", shop.view())) == "give me two sets"
     alone = _shop("Bearing", "Knee Pad Set")
     assert linked_line(English().read("two sets", alone.view())) == "two sets {Knee Pad Set x2}"
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("two sacks of the late potatoes", "two sacks of the late potatoes {Late Potatoes x2}"),
+        ("two sacks", "two sacks {Sack of Hen Manure x2}"),
+        ("a sack of", "a sack {Sack of Hen Manure} of"),
+        ("a sack of the", "a sack {Sack of Hen Manure} of the"),
+    ],
+)
+def test_what_goods_are_asked_for_in_is_no_other_good(said: str, read: str) -> None:
+    shop = _shop("Late Potatoes", "Sack of Hen Manure")
+    assert linked_line(English().read(said, shop.view())) == read
