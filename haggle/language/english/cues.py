@@ -70,6 +70,7 @@ class Cues(Record):
     counting: dict[str, int]
     articles: Words
     packs: Words
+    sets: Words
     handling: Words
     holding: Words
     mass: Words

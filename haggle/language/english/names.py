@@ -77,7 +77,7 @@ class Names:
             for nickname in nicknames(name) if lexicon else ():
                 self._nicknamed.setdefault(nickname, []).append(thing_id)
         names = [words for words in self._words.values() if len(words) > 1]
-        self._measures = CUES.packs & {words[0] for words in names}  # of a "set of wheels"
+        self._measures = CUES.sets & {words[0] for words in names}  # of a "set of wheels"
         self._order = {thing_id: place for place, thing_id in enumerate(self._words)}
         self._sorted = sorted(self._owners)
         self._nickname_starts = {nickname.partition(" ")[0] for nickname in self._nicknamed}
