@@ -96,5 +96,7 @@ def test_the_words_lie_in_one_folder():
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.name)
 def test_no_list_of_words_is_there_twice(path: Path) -> None:
-    keys = [node.value for node, _ in yaml.compose(path.read_text(encoding="utf-8")).value]
+    node = yaml.compose(path.read_text(encoding="utf-8"))
+    assert isinstance(node, yaml.MappingNode)
+    keys = [key.value for key, _ in node.value]
     assert sorted(keys) == sorted(set(keys))
