@@ -32,7 +32,7 @@ def numbers_told(
         item, sentence = mention.candidates[0].id, sentence_of(reading.line, mention.start)
         clause = clause_of(reading.line, mention.start).casefold()
         words, held = set(_WORD.findall(clause)), session.cart.get(item)
-        settled = item in unchanged and not (removes(clause) or patterns.TOO_MANY.search(clause))
+        settled = item in unchanged and not (removes(clause) or _only_tells(clause))
         shares = CUES.each & set(_WORD.findall(sentence.casefold()))
         denied = is_denied(reading.line[: mention.start])
         if "?" in sentence or shares or words & CUES.shared or denied:
@@ -68,6 +68,13 @@ def _put_right(session: Session, line: str) -> dict[str, int]:
     return {}
 
 
+def _only_tells(clause: str) -> bool:
+    """Whether words complain of a number, or tell of other goods than those that are ordered: "I
+    have five ropes at home"."""
+    ways = (patterns.TOO_MANY, patterns.ELSEWHERE, patterns.LONG_AGO)
+    return any(way.search(clause) for way in ways)
+
+
 def _said_again(session: Session, line: str) -> dict[str, int]:
     """The number that a line says it told of the good it names before: "one wedge, and I did say
     two"; of a good in the cart."""
@@ -88,7 +95,7 @@ def _listed(session: Session, line: str) -> dict[str, int]:
     sure = [m for m in mentions if len(m.candidates) == 1 and m.quantity and not m.guessed]
     ids = {m.candidates[0].id for m in sure}
     changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice)
-    told = changes or removes(line) or patterns.TOO_MANY.search(line)
+    told = changes or removes(line) or _only_tells(line)
     if told or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
         return {}
     return {m.candidates[0].id: m.quantity for m in sure if m.quantity}

@@ -324,7 +324,10 @@ TOO_MANY = _shape(r"(?i)\b{too_many}\b")
 OF_THOSE_TOLD = _shape(rf"(?i)\b({_COUNT})(?: \w+)? {{of_that}}\b")  # "one jar of those"
 IS_SO = _shape(r"(?i)\b{is_so}\b")
 EACH_OF_KIND = _shape(rf"(?i)\b({_COUNT}|{{a}}) {{of_from}} {{each}}\b")  # "one from each"
-SAME_ON = _shape(r"\b{again_so} {on_of} (?!.*\?)")  # "same again on the crispbread"
+ELSEWHERE = _shape(r"(?i)\b{elsewhere}\b")
+SAME_ON = _shape(
+    r"\b{again_so} {on_of} (?!.*(?:\?|\b{supposed}\b))"
+)  # "same again on the crispbread"
 SAID_NUMBER = _shape(rf"(?i)\b{{i_said}} ({_COUNT})(?=\s*(?:[.,;!?]|$))")  # "I did say two"
 WITH_THE = _shape(r"(?i)(?:^|(?<=[.,;:!?]))\s*{with_the}\b[^.,;:!?]*")
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others

@@ -149,6 +149,10 @@ def test_numbers_stay_with_their_goods(talk: Talk, line, decided, cart) -> None:
          {"bottle_of_lamp_oil": 2, "sea_boots": 2}),
         ("no, not three lamp oils. Sea boots two pairs", change(Sea_Boots=2),
          {"bottle_of_lamp_oil": 2, "sea_boots": 2}),
+        ("I have five lamp oils at home, make the sea boots two", change(Sea_Boots=2),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 2}),
+        ("last week five lamp oils were gone in a day! Two sea boots please", change(Sea_Boots=2),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 2}),
     ],
 )  # fmt: skip
 def test_a_number_changes_what_it_is_told_of(talk: Talk, line, decided, cart) -> None:

@@ -61,6 +61,8 @@ def test_who_would_buy_what_is_not_sold_hears_so(talk: Talk) -> None:
          {"bottle_of_lamp_oil": 2}),
         ("same again on the lamp oil its for the whole crew", change(Bottle_of_Lamp_Oil="all"),
          {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
+        ("the same again on the lamp oil would kill us", change(),
+         {"bottle_of_lamp_oil": 2, "sea_boots": 1}),
         ("You have put down two lamp oils, and I did say four.", change(),
          {"bottle_of_lamp_oil": 4, "sea_boots": 1}),
         ("I cannot go home without rope, so add three coils of that.", change(Coil_of_Rope=3),
