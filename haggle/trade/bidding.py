@@ -24,6 +24,7 @@ from haggle.trade.knowledge import (
 )
 from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart, bid_amount, counter_offer, total
+from haggle.trade.numbers_told import numbers_of
 from haggle.trade.procedure import Payload
 from haggle.trade.resolve import Resolved, worded
 from haggle.trade.session import Session
@@ -86,7 +87,7 @@ def told_bid(session: Session, line: str, bid: Bid) -> Bid:
     """A bid; open where the line has only the numbers that stand, of the price and the pieces, and
     the bid is none of them, nor the price less one of them, nor half of it: "twelve pair, 471. Bulk
     rate?" """
-    price, told = session.sale_price, _numbers_of(session, line)
+    price, told = session.sale_price, numbers_of(session.read(line))
     if not isinstance(bid, int) or price is None or not told:
         return bid
     comes = bid in told or price - bid in told or 2 * bid == price
@@ -96,15 +97,9 @@ def told_bid(session: Session, line: str, bid: Bid) -> Bid:
 def repeats_price(session: Session, line: str, bid: Bid) -> bool:
     """Whether a line says the price that stands, and no other number that a bid could come from:
     "take the hundred and sixty-five and my blessing"."""
-    told = _numbers_of(session, line)
+    told = numbers_of(session.read(line))
     stands = session.sale_price in told and told <= _standing(session)
     return stands and isinstance(bid, int) and bid not in told
-
-
-def _numbers_of(session: Session, line: str) -> set[float | None]:
-    reading = session.read(line)
-    told = [number.value for number in reading.numbers if number.value is not None]
-    return {*told, *(m.quantity for m in reading.mentions if m.quantity is not None)}
 
 
 def _standing(session: Session) -> set[float | None]:

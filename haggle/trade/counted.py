@@ -8,6 +8,7 @@ as many as the cart has. Where the line takes so many out, code counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from haggle.core.text import clean_utterance
 from haggle.trade.among import only_asked
@@ -52,11 +53,10 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
     out = taken_out(session, line)
-    said = _numbers_of(session, line, asked)
+    order = _goods_of(session, asked)
+    said, summed = _numbers_of(session, line, order), _summed(session, line, order)
     bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
     parts, named, back = shares(line), session.named(line), restored(session, line)
-    if (number := in_sum(line)) and len(touched := _touched(session, asked)) == 1:
-        said |= dict.fromkeys(touched, number)
     found: list[tuple[str, Quantity]] = []
     for name, quantity in asked:
         item = world.recognise(name)
@@ -69,7 +69,9 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = max(0, held - out[item.item_id])
         elif item.item_id in back and item.item_id not in said:
             quantity = back[item.item_id]
-        elif item.item_id in said and (number or held or quantity in others):
+        elif item.item_id in summed:
+            quantity = summed[item.item_id]
+        elif item.item_id in said and (held or quantity in others):
             quantity = said[item.item_id]
         elif held and (
             quantity in bare | swapped_with(session, line, said, item)
@@ -79,15 +81,10 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
         else:
             quantity = _as_told(session, line, asked, item, quantity)
         found.append((name, quantity))
-    kept = {item.item_id for name, _ in asked if (item := world.recognise(name))}
-    found += [
-        (world.by_id[i].item_name, n)
-        for i, n in said.items()
-        if i in cart.keys() - kept - out.keys() - back.keys()
-    ]
-    missing = [i for i in out if i in cart and i not in kept and cart[i] > out[i]]
-    found += [(world.by_id[i].item_name, cart[i] - out[i]) for i in missing]
-    found += [(world.by_id[i].item_name, n) for i, n in back.items() if i not in kept]
+    told = {i: n for i, n in said.items() if i in cart and i not in out}
+    less = {i: cart[i] - n for i, n in out.items() if cart.get(i, 0) > n}
+    left = (told | back | less).items()  # goods of the cart that the order leaves out
+    found += [(world.by_id[i].item_name, n) for i, n in left if i not in order]
     return tuple(found)
 
 
@@ -172,19 +169,25 @@ def _only_asks(line: str) -> bool:
     return bool(asks and not changes)
 
 
-def _touched(session: Session, asked: CartLines) -> list[str]:
-    """Ids of the goods whose number an order changes."""
-    items = [(session.world.recognise(name), number) for name, number in asked]
-    return [i.item_id for i, n in items if i and session.cart.get(i.item_id) != n]
+def _goods_of(session: Session, asked: CartLines) -> dict[str, Quantity]:
+    """The known goods of an order by id, with their numbers."""
+    items = ((session.world.recognise(name), number) for name, number in asked)
+    return {item.item_id: number for item, number in items if item}
 
 
-def _numbers_of(session: Session, line: str, asked: CartLines) -> dict[str, int]:
+def _numbers_of(session: Session, line: str, order: Mapping[str, Quantity]) -> dict[str, int]:
     """The numbers that a line tells of goods. Where an order changes some of the cart, the rest
     follows the line as well: "six gears and one loupe"."""
-    items = [(session.world.recognise(name), number) for name, number in asked]
-    order = {item.item_id: number for item, number in items if item}
     same = {item for item, number in session.cart.items() if order.get(item) == number}
     return numbers_told(session, line, strictly=order != session.cart, unchanged=same)
+
+
+def _summed(session: Session, line: str, order: Mapping[str, Quantity]) -> dict[str, int]:
+    """The number that a line comes to, for the one good that an order changes: "one each for us
+    both, so two"."""
+    changed = [item for item, number in order.items() if session.cart.get(item) != number]
+    number = in_sum(line)
+    return {changed[0]: number} if number and len(changed) == 1 else {}
 
 
 def _is_untouched(session: Session, line: str, item: Item) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Set
 from itertools import pairwise
 
 from haggle.core.text import clean_utterance
+from haggle.language.reading import Reading
 from haggle.trade.edits import numbers_said
 from haggle.trade.knowledge import knowledge, removes, whole_number
 from haggle.trade.language import CUES, patterns
@@ -120,11 +121,16 @@ def shares(line: str) -> int:
     return times if times > 1 else 0
 
 
-def numbers_heard(session: Session) -> set[int | None]:
+def numbers_heard(session: Session) -> set[int]:
     """The numbers in what the merchant just told of goods: "eighty centimetres"."""
     outcome = session.exchanges[-1].outcome if session.exchanges else ""
-    reading = session.read(outcome.partition("told: ")[2])
-    return {m.quantity for m in reading.mentions} | {n.value for n in reading.numbers}
+    return numbers_of(session.read(outcome.partition("told: ")[2]))
+
+
+def numbers_of(reading: Reading) -> set[int]:
+    """All numbers of a line, those of goods and the others."""
+    told = (*(m.quantity for m in reading.mentions), *(n.value for n in reading.numbers))
+    return {number for number in told if number is not None}
 
 
 def all_told(line: str) -> set[int]:

@@ -87,14 +87,13 @@ def _meant(world: World, words: frozenset[str], others: frozenset[str]) -> froze
         for i, name in own.items()
         if (said := words & name) and share(said) > share(others & name)
     }
+    # "not the watch" means what ends in it
     heads = {i for i, said in found.items() if _head(world, i) in said}
-    return (
-        frozenset(  # "the small canisters" are not the large ones, "the watch" is no watch spring
-            i
-            for i, said in found.items()
-            if not any(said < more for more in found.values())
-            and (i in heads or not any(said <= found[head] for head in heads))
-        )
+    return frozenset(  # "the small canisters" are not the large ones
+        i
+        for i, said in found.items()
+        if not any(said < more for more in found.values())
+        and (i in heads or not any(said <= found[head] for head in heads))  # no watch spring
     )
 
 

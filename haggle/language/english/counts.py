@@ -31,7 +31,7 @@ _ENDS = re.compile(
     rf"\s*(?:[.,;!?)]|$)|\s+(?:and(?! an? (?:{'|'.join(CUES.parts)}))"
     rf"|{'|'.join(CUES.setting_ends)})\b"
 )
-OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
+_OF_THEM = re.compile(rf"\s+(?:of|o['’]?)\s+['’]?(?:{'|'.join(CUES.of_them)})\b")
 
 
 def number_at(line: Line, at: int) -> tuple[Number | None, int]:
@@ -107,7 +107,7 @@ def told_behind(
         line.said(at) in CUES.ones and "," not in line.gap(at)
     ):
         return None, at
-    them = OF_THEM.match(line.text, number.end)
+    them = _OF_THEM.match(line.text, number.end)
     pack = after < len(line.words) and line.words[after].single in _PACKS
     others = set(names.run(line, after).ids) if pack and not them else set[str]()
     end = them.end() if them else line.words[after].end if pack else 0
