@@ -39,6 +39,8 @@ def number_at(line: Line, at: int) -> tuple[Number | None, int]:
     first = line.said(at)
     if not begins_number(first) or first in CUES.ordinals:
         return None, at
+    if at and not line.gap(at) and line.said(at - 1) not in CUES.times:
+        return None, at  # "thanks m8"
     places = range(at + 1, len(line.words))
     # "Twenty. Two tins" and "twenty, two tins" are two numbers
     end = next((n for n in places if _STOP.search(line.gap(n))), len(line.words))

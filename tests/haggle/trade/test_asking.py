@@ -137,3 +137,14 @@ def test_an_unlikely_order_of_what_is_only_asked_about_is_answered_not_asked_bac
     order = Proposal(last="", state="OFFER_SELL", say="", cart=(("Sharp Axe", 1),))
     assert question(Session(stall), "one sharp axe perhaps", order) is not None
     assert question(Session(stall), "And what is that sharp axe made of?", order) is None
+
+
+def test_goods_ordered_by_name_go_before_an_unlikely_order(stall: Any) -> None:
+    session = Session(stall)
+    session.cart = {"axe": 1}
+    order = Proposal(last="", state="OFFER_SELL", say="", change=(("Sharp Axe", 3),))
+    ruling = question(session, "I'll take the map for it", order)
+    assert ruling is not None and ruling.action is not None
+    assert dict(ruling.action.cart or ()) == {"Sharp Axe": 1, "Local Map": 1}
+    asked = question(session, "better three of those", order)
+    assert asked is not None and asked.pending is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import CHAT, Talk, change, order, show
+from .conftest import CHAT, REVIEW, Talk, change, order, show
 from .test_goods_asked_about import shown
 
 PAIR = ("two lamp oils and a pair of sea boots", order(Bottle_of_Lamp_Oil=2, Sea_Boots=1))
@@ -95,3 +95,59 @@ def test_what_is_ordered_by_name_is_not_what_is_in_view(talk: Talk) -> None:
 def test_what_is_much_on_the_floor_is_not_ordered(talk: Talk) -> None:
     line = "And there is much rope on my floor, give me also two lamp oils."
     assert talk((line, order(Bottle_of_Lamp_Oil=2))).cart == {"bottle_of_lamp_oil": 2}
+
+
+ROPES = ("three coils of rope", order(Coil_of_Rope=3))  # 60 pence
+
+
+@pytest.mark.parametrize(
+    ("line", "decided", "cart"),
+    [
+        ("60, hm. Then not three, only two coils. What does it make?", change(Coil_of_Rope=2),
+         {"coil_of_rope": 2}),
+        ("no lamp m8, never asked. just the rope", change(Coil_of_Rope=8),
+         {"coil_of_rope": 3}),
+        ("42 for a lantern! Without lantern, we have the moon.", change(Storm_Lantern=1),
+         {"coil_of_rope": 3}),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_of_pieces_and_what_is_denied_last(
+    talk: Talk, line, decided, cart
+) -> None:
+    assert talk(ROPES, (line, decided)).cart == cart
+
+
+@pytest.mark.parametrize(
+    ("line", "decided"),
+    [
+        ("Leave us just the one lamp oil, the sea boots can stay.", order(Bottle_of_Lamp_Oil=1)),
+        ("*counts out 74 pence* For the boots, good woman.", change(Ankle_Boots=0)),
+    ],
+)
+def test_what_may_stay_stays(talk: Talk, line, decided) -> None:
+    both = ("two lamp oils, the sea boots and the ankle boots",
+            order(Bottle_of_Lamp_Oil=2, Sea_Boots=1, Ankle_Boots=1))  # fmt: skip
+    assert "sea_boots" in talk(both, (line, decided)).cart
+
+
+def test_a_question_behind_thats_the_one_takes_nothing_out(talk: Talk) -> None:
+    line = "That's the one. Anything I should know about the sea boots? He is not careful."
+    assert "sea_boots" in talk(PAIR, (line, change(Sea_Boots=0))).cart
+
+
+@pytest.mark.parametrize("bid", [5, 50])
+def test_the_price_said_again_is_an_agreement(talk: Talk, bid) -> None:
+    turn = talk(ROPES, ("Take the sixty and my blessing", {"state": "NEGOTIATE", "bid": bid}))
+    assert turn.state == "FINAL_CHECK" and "60 pence" in turn.says
+    less = talk(ROPES, ("sixty? Come down a little", {"state": "NEGOTIATE", "bid": bid}))
+    assert less.state == "NEGOTIATE"
+
+
+def test_who_is_done_tells_no_need(talk: Talk) -> None:
+    line = "that's all now what was it sixty I have the coins here you may take it"
+    assert talk(ROPES, (line, REVIEW)).state == "FINAL_CHECK"
+
+
+def test_goods_of_the_kind_that_a_question_names_are_shown(talk: Talk) -> None:
+    line = "No, no, I mean the boots... for wet or dry, which one does he need for tomorrow?"
+    assert shown(talk(LANTERN, (line, show("Storm Lantern")))) == {"Sea Boots", "Ankle Boots"}
