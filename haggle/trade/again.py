@@ -28,7 +28,8 @@ def told_by_another(heard: Heard, ruling: Ruling) -> Ruling:
     if not talks or offer is None or ruling.reasons or session.pending:
         return ruling
     cart = _meant(session, line.casefold()) or _with_missing(session, line, proposal)
-    cart = cart or _each_of_a_kind(session, line)
+    if not cart and state.payload == "cart":
+        cart = _each_of_a_kind(session, line)
     if not cart or (state.payload != "cart" and cart == session.cart):
         return ruling
     goods = session.world.by_id

@@ -216,7 +216,8 @@ def spoken_of(session: Session, line: str) -> frozenset[str]:
         own = session.named(without_deeds(part))
         before: frozenset[str] = frozenset()
         if (pronoun := patterns.STANDS_FOR.search(part)) and not patterns.IS_IT.match(part):
-            topic = session.named(part[: pronoun.start()].rpartition(",")[0])
+            head = part[: pronoun.start()].rpartition(",")[0]
+            topic = frozenset() if patterns.ASIDE.search(head) else session.named(head)
             before = topic or _named_last(session, said.partition(part)[0]) or found
             if not before and session.named(part, sure=False):
                 before = _alone_in_view(session)

@@ -17,9 +17,9 @@ from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent, Evidence
 from haggle.language.reading import Mention
 from haggle.trade.among import choices, only_asked
-from haggle.trade.beside import ordering_clauses
+from haggle.trade.beside import ordered_by_name
 from haggle.trade.bidding import offered, only_good
-from haggle.trade.counted import counted, passed_over
+from haggle.trade.counted import counted
 from haggle.trade.edits import carried_out, held, numbers_in_line
 from haggle.trade.evident import evident_goods, item_id, lost_goods, only_these
 from haggle.trade.knowledge import asks_about_goods, asks_what_it_costs, puts_back
@@ -81,8 +81,8 @@ def question(session: Session, line: str, proposal: Proposal) -> Ruling | None:
 
 def _ordered_instead(session: Session, line: str, whole: CartLines) -> CartLines:
     """New goods that a line orders by name, none of which an unlikely order has."""
-    clauses = ordering_clauses(session, line, joins=False)
-    told = dict(told for clause in clauses for told in passed_over(session, clause, ()))
+    goods = session.world.by_id
+    told = {goods[i].item_name: n for i, n in ordered_by_name(session, line).items()}
     return () if told.keys() & dict(whole).keys() else tuple(told.items())
 
 

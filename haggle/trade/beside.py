@@ -87,6 +87,20 @@ def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
     return found
 
 
+def ordered_by_name(session: Session, line: str) -> dict[str, int]:
+    """Goods, not in the order, that stand right behind words of ordering, by id, in the number told
+    or one: "I'll have one of the lemon ices"."""
+    world, reading = session.world, session.read(line)
+    sure = (m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed)
+    told = {
+        m.candidates[0].id: m.quantity or 1
+        for m in sure
+        if patterns.ORDERS_IT.search(reading.line[: m.start]) and m.candidates[0].for_sale
+    }
+    out = session.cart.keys() | ruled_out(world, line)
+    return {} if "?" in line else {i: n for i, n in told.items() if i not in out}
+
+
 def is_a_list(session: Session, line: str) -> bool:
     """Whether a line names goods and says nothing else: "two axes, a map"."""
     return not ("?" in line or removes(line) or declines(line) or _besides(session, line))

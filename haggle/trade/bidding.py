@@ -87,25 +87,12 @@ def told_bid(session: Session, line: str, bid: Bid) -> Bid:
     """A bid; open where the line has only the numbers that stand, of the price and the pieces, and
     the bid is none of them, nor the price less one of them, nor half of it: "twelve pair, 471. Bulk
     rate?" """
-    price, told = session.sale_price, numbers_of(session.read(line))
+    price, pieces = session.sale_price, session.cart.values()
+    told = numbers_of(session.read(line))
     if not isinstance(bid, int) or price is None or not told:
         return bid
     comes = bid in told or price - bid in told or 2 * bid == price
-    return bid if comes or not told <= _standing(session) else None
-
-
-def repeats_price(session: Session, line: str, bid: Bid) -> bool:
-    """Whether a line says the price that stands, and no other number that a bid could come from:
-    "take the hundred and sixty-five and my blessing"."""
-    told = numbers_of(session.read(line))
-    stands = session.sale_price in told and told <= _standing(session)
-    return stands and isinstance(bid, int) and bid not in told
-
-
-def _standing(session: Session) -> set[float | None]:
-    """The numbers that stand: the price, and those of pieces."""
-    pieces = session.cart.values()
-    return {session.sale_price, sum(pieces), *pieces}
+    return bid if comes or not told <= {price, sum(pieces), *pieces} else None
 
 
 def of_money(session: Session, line: str) -> set[int | None]:

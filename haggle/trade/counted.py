@@ -81,9 +81,8 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
         else:
             quantity = _as_told(session, line, asked, item, quantity)
         found.append((name, quantity))
-    told = {i: n for i, n in said.items() if i in cart and i not in out}
     less = {i: cart[i] - n for i, n in out.items() if cart.get(i, 0) > n}
-    left = (told | back | less).items()  # goods of the cart that the order leaves out
+    left = (back | less).items()  # goods of the cart that the order leaves out
     found += [(world.by_id[i].item_name, n) for i, n in left if i not in order]
     return tuple(found)
 

@@ -7,7 +7,7 @@ cart before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from itertools import pairwise, takewhile
 
 from haggle.core.text import clean_utterance
@@ -170,7 +170,7 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
     """Ids of goods that an order leaves out though the line has no words for that."""
     kept = {item_id(session.world, name) for name, _ in asked}
     gone = [i for i in session.cart if i not in kept]
-    named = session.named(line, sure=False) - _staying_too(session, line, kept)
+    named = session.named(line, sure=False)
     taken = ruled_out(session.world, line)
     consent = session.read(line).consent
     adding = adds(line) or patterns.YES_AND.match(line.casefold()) is not None
@@ -179,15 +179,6 @@ def lost_goods(session: Session, line: str, asked: CartLines) -> list[str]:
     wanted = frozenset() if removes(line) else in_clauses(session, line, wants) - taken
     meant = taken if adding or not (asked or removes(line)) else named - wanted
     return [i for i in gone if i in staying or i not in meant]
-
-
-def _staying_too(session: Session, line: str, kept: Set[str | None]) -> frozenset[str]:
-    """Ids of goods that a line names only by words that mean goods which stay as well."""
-    found: set[str] = set()
-    for mention in session.read(line).mentions:
-        ids = {thing.id for thing in mention.candidates}
-        found |= ids if ids & kept & session.cart.keys() and len(ids) > 1 else set()
-    return frozenset(found) - session.named(line)
 
 
 def kept_by(session: Session, line: str) -> frozenset[str]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from haggle.core.domain import Withheld
 from haggle.language.evidence import Evidence
 from haggle.trade import again, beside, extremes, ordered
-from haggle.trade.bidding import bargained, repeats_price, told_bid
+from haggle.trade.bidding import bargained, told_bid
 from haggle.trade.checks import contradicts_terms
 from haggle.trade.edits import carried_out, held
 from haggle.trade.evident import item_id
@@ -159,9 +159,6 @@ def _bid(heard: Heard, ruling: Ruling) -> Ruling:
     wanted = bid_amount(proposal.bid, session.sale_price or 0.0, sum(session.cart.values()))
     review = next((s for s in heard.states if session.procedure.is_review(s)), None)
     if review and wanted == session.sale_price is not None and "?" not in line:  # "eleven, then"
-        return ruling.because("agreed_price", bare(proposal, review), lines().safe[review])
-    passed = "?" not in line and not asks_for_less(line)
-    if review and passed and repeats_price(session, line, proposal.bid):
         return ruling.because("agreed_price", bare(proposal, review), lines().safe[review])
     if not heard.written and (told := told_bid(session, line, proposal.bid)) != proposal.bid:
         return replace(ruling, action=replace(proposal, bid=told))

@@ -214,7 +214,11 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     if not compares(line) and (one := one_of_those(session, line)):
         return one
     chosen = answer if of_kind(session, line) else []
-    both = named if len(named) == MOST else [item for item in answer if item in named]
+    both = (
+        named
+        if len(named) == MOST and not tells_a_need(line)
+        else [item for item in answer if item in named]
+    )
     choices = (chosen, both, named, answer, view[:2])
     if compares(line) and len(answer or view) > 1:
         return (answer or view)[:MOST]

@@ -114,7 +114,7 @@ def refers_back(line: str) -> bool:
 
 def asks(line: str) -> bool:
     """Whether a line asks anything, with or without a question mark: "I asked about the pots"."""
-    ways = (patterns.WAS_ASKING, patterns.ALL_KINDS, patterns.UNMARKED)
+    ways = (patterns.WAS_ASKING, patterns.ALL_KINDS)
     return "?" in line or any(way.search(line) for way in ways)
 
 

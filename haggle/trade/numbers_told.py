@@ -15,6 +15,8 @@ from haggle.trade.language import CUES, patterns
 from haggle.trade.session import Session
 from haggle.trade.world import Item
 
+BRIEF = 14  # characters of a clause beside a name
+
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -33,7 +35,7 @@ def numbers_told(
         item, sentence = mention.candidates[0].id, sentence_of(reading.line, mention.start)
         clause = clause_of(reading.line, mention.start).casefold()
         words, held = set(_WORD.findall(clause)), session.cart.get(item)
-        settled = item in unchanged and not (removes(clause) or _only_tells(clause))
+        settled = item in unchanged and _is_brief(clause, mention.end - mention.start)
         shares = CUES.each & set(_WORD.findall(sentence.casefold()))
         denied = is_denied(reading.line[: mention.start])
         if "?" in sentence or shares or words & CUES.shared or denied:
@@ -69,11 +71,18 @@ def _put_right(session: Session, line: str) -> dict[str, int]:
     return {}
 
 
-def _only_tells(clause: str) -> bool:
+def _is_brief(clause: str, name: int) -> bool:
+    """Whether a clause says little more than a number and a name of so many characters, and takes
+    nothing out: "ten small ones, yes"."""
+    tells = removes(clause) or patterns.TELLS.search(clause)
+    return not tells and len(clause) - name <= BRIEF
+
+
+def _only_tells(line: str) -> bool:
     """Whether words complain of a number, or tell of other goods than those that are ordered: "I
     have five ropes at home"."""
-    ways = (patterns.TOO_MANY, patterns.ELSEWHERE, patterns.LONG_AGO)
-    return any(way.search(clause) for way in ways)
+    ways = (patterns.TOO_MANY, patterns.AT_HOME, patterns.LONG_AGO)
+    return any(way.search(line) for way in ways)
 
 
 def _said_again(session: Session, line: str) -> dict[str, int]:
@@ -82,8 +91,10 @@ def _said_again(session: Session, line: str) -> dict[str, int]:
     reading = session.read(line)
     match = patterns.SAID_NUMBER.search(reading.line)
     before = [m for m in reading.mentions if match and m.end <= match.start() and m.quantity]
-    if match is None or not before or len(before[-1].candidates) != 1:
+    if match is None or "?" in line or not before or len(before[-1].candidates) != 1:
         return {}
+    if _WORD.search(reading.line[before[-1].end : match.start()]):
+        return {}  # "two lamps? We spoke of ten, I said five"
     item, number = before[-1].candidates[0].id, whole_number(match[1].casefold())
     return {item: number} if number and item in session.cart else {}
 
@@ -139,9 +150,13 @@ def all_told(line: str) -> set[int]:
 
 
 def in_sum(line: str) -> int:
-    """The number that a line comes to: "one each for us both, so two"; 0 where it tells none."""
+    """The number that a line comes to: "one each for us both, so two", "so two of them"; 0 where it
+    tells none."""
     match = patterns.IN_SUM.search(line)
-    return whole_number(match[1].casefold()) if match else 0
+    if match is None or "?" in line:
+        return 0
+    shares = CUES.each & set(_WORD.findall(line[: match.start()].casefold()))
+    return whole_number(match[1].casefold()) if shares or patterns.OF_THAT.search(match[0]) else 0
 
 
 def sentence_of(line: str, at: int) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from rapidfuzz import fuzz
 
 from haggle.core.domain import Withheld
-from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent
 from haggle.trade.again import AGAIN
 from haggle.trade.among import (
@@ -21,7 +20,7 @@ from haggle.trade.among import (
     turned_down,
     without_ones,
 )
-from haggle.trade.beside import is_a_list, ordering_clauses, pointed_at
+from haggle.trade.beside import is_a_list, ordered_by_name, ordering_clauses, pointed_at
 from haggle.trade.counted import counted, passed_over
 from haggle.trade.edits import carried_out, held, numbers_in_line
 from haggle.trade.evident import (
@@ -60,7 +59,7 @@ from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
 from haggle.trade.telling import in_short
-from haggle.trade.wanted import name_stems, put_back, ruled_out, said_stems, unwanted
+from haggle.trade.wanted import name_stems, put_back, ruled_out, unwanted
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
@@ -200,13 +199,10 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
         return tuple((meant.get(name, name), number) for name, number in asked)
-    by_name = session.named(line) - {*ids} - session.cart.keys() - ruled_out(session.world, line)
-    orders_one = len(unnamed) == len(by_name) == 1 and "?" not in line
-    if orders_one and unnamed[0] not in guessed and patterns.TAKING.search(line):
-        names = session.world.by_id
-        other = names[next(iter(by_name))].item_name  # not the one in view
-        exact = said_stems(clean_utterance(line)) & name_stems(other)
-        meant = {names[unnamed[0]].item_name: other} if exact else {}
+    by_name = ordered_by_name(session, line)
+    if len(unnamed) == len(by_name) == 1 and not by_name.keys() & {*ids}:  # not the one in view
+        (other,), goods = by_name, session.world.by_id
+        meant = {goods[unnamed[0]].item_name: goods[other].item_name}
         return tuple((meant.get(name, name), number) for name, number in asked)
     if len(guessed) != 1 or (tells_a_need(line) and turned_down(session, line)):
         return asked
@@ -231,7 +227,7 @@ def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str])
     words = consent.calls_off() or (not told and (puts_back(line) or declines(line)))
     staying = kept_by(session, line)
     replaces = consent.replaces() and bool(kept)  # "read it back" puts nothing back
-    replaces = replaces and not patterns.JUST_ONE.search(line)
+    replaces = replaces and not (patterns.JUST_ONE.search(line) and not session.named(line))
     if replaces and not words and told and not only_these(session, line):
         return [i for i in lost if i not in told or i in staying]  # the rest stays
     words = words or replaces

@@ -129,7 +129,9 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     last: set[str] = set()
     for clause in patterns.CLAUSE_OF_REFUSAL.split(text):
         words = _WORD.findall(clause)
-        if patterns.OF_THOSE_TOLD.search(clause):  # "I cannot come without jam, so six of that"
+        if patterns.OF_THOSE_TOLD.search(clause) and patterns.TAKING.search(
+            clause
+        ):  # "I cannot come without jam, so six of that"
             refused -= last
             said |= last
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))
@@ -147,7 +149,6 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
             out = set(_telling(words[at:end]))
             last = out or last
             refused |= out
-            said -= out  # "a chain costs that much? No chain"
     return frozenset(said), frozenset(refused), frozenset(back)
 
 

@@ -13,6 +13,7 @@ from haggle.language.english.numbers import begins_number, read_number
 from haggle.language.reading import Mention, Number
 
 MAX_BARE = 24  # more behind a mention, with nothing but a comma between, is rather a price
+MOST_GLUED = 2  # letters before a number that is none: "thanks m8", "gr8"
 MAX_FILLERS = 3  # words between a number and what it counts
 FILLERS = CUES.fillers | CUES.sizes.keys()
 _PACKS = CUES.packs | CUES.measures
@@ -39,7 +40,8 @@ def number_at(line: Line, at: int) -> tuple[Number | None, int]:
     first = line.said(at)
     if not begins_number(first) or first in CUES.ordinals:
         return None, at
-    if at and not line.gap(at) and line.said(at - 1) not in CUES.times:
+    glued = at and not line.gap(at) and len(line.said(at - 1)) <= MOST_GLUED
+    if glued and line.said(at - 1) not in CUES.times:
         return None, at  # "thanks m8"
     places = range(at + 1, len(line.words))
     # "Twenty. Two tins" and "twenty, two tins" are two numbers

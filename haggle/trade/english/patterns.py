@@ -77,7 +77,7 @@ CLAUSE_OF_ORDER = _shape(r"[.,;:!?]|\b{clause_or_keep}\b|(?<=\w)\s(?={only} {the
 CLAUSE_OF_NUMBERS = _shape(r"[.;:!?]|,(?!\d)|\b{clause_words}\b")
 CLAUSE_OF_STORY = _shape(r"[.;:!?]|,(?!\d)|\b{but_keep}\b")
 CLAUSE_OF_REFUSAL = _shape(
-    r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?=(?:{no}|{none_of})\b)"
+    r"[.,;:!?()*]|\b{but_keep}\b|\s{and}\s+(?={no}\b)"
     rf"|(?<=\w){_not_behind('no_new_clause')}\s+(?={{new_clause}}\b|{{only}} {{the}} )"
     r"|(?<=\w)\s+(?={therefore} {unmarked}\b)"
 )
@@ -94,6 +94,7 @@ ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
 # What a question is about.
 STANDS_FOR = _shape(r"(?i)\b{stands_for}\b")
 THAT = _shape(r"\b{this_that}\b")
+ASIDE = _shape(r"(?i)\b{aside}\b")
 IS_IT = _shape(r"(?i)\W*{is_it}\b")
 SAID_SO = _shape(r"(?i)\b(?:{asked_for}|{meant})\b")
 ECHO = _shape(  # "Rings? You misheard me." asks nothing
@@ -304,7 +305,7 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
     _shape(r"\b{asked_for} ((?:[\w'’-]+ ){0,3}[\w'’-]+),? {but} (?=.*\b{meant}\b)"),
     _shape(
         r"(?:^|(?<=[.;:!?]))\s*((?:[\w'’-]+\s+){1,7}[\w'’-]+),"
-        r"\s+{sending_back} {them} {taken_away}\b"
+        r"\s+{sending_back} {them} {taken_away}(?=\s*(?:[.,;!]|$))"
     ),
 )
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
@@ -318,16 +319,24 @@ NOT_ORDERING = _shape(
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
 # "one each for us both, so two"; "just the one"
 IN_SUM = _shape(rf"(?i)\b{{therefore}} ({_COUNT})(?: {{so_many_end}}){{0,2}}\W*(?:[.!?]|$)")
-GLUED = re.compile(r"\b[a-wyz]+\d\w*")  # "thanks m8" counts nothing, "x8" does
+GLUED = re.compile(r"\b[a-wyz]{1,2}\d\w*")  # "thanks m8" counts nothing, "x8" does
 JUST_ONE = _shape(r"(?i)\b{only} (?:{the} {one}\b|{one}(?= {so_many_end}\b|\s*(?:[.,;!?]|$)))")
 TOO_MANY = _shape(r"(?i)\b{too_many}\b")
+OF_THAT = _shape(r"(?i)\b{of_that}\b")
 OF_THOSE_TOLD = _shape(rf"(?i)\b({_COUNT})(?: \w+)? {{of_that}}\b")  # "one jar of those"
 IS_SO = _shape(r"(?i)\b{is_so}\b")
 EACH_OF_KIND = _shape(rf"(?i)\b({_COUNT}|{{a}}) {{of_from}} {{each}}\b")  # "one from each"
-ELSEWHERE = _shape(r"(?i)\b{elsewhere}\b")
+AT_HOME = _shape(r"(?i)\b{having}\b[^.,;!?]*\b{at_home}\b|\b{sold_by}\b")
+# what stands right before goods that are ordered: "I'll have one of the lemon ices"
+ORDERS_IT = _shape(
+    rf"(?i)\b{{ordering}}(?: (?:{{a}}|{{the}}|{{another}}|{_COUNT}|{{of_or_o}}))*(?: [a-z]+)?\s*$"
+)
+# "same again on the crispbread"
 SAME_ON = _shape(
-    r"\b{again_so} {on_of} (?!.*(?:\?|\b{supposed}\b))"
-)  # "same again on the crispbread"
-SAID_NUMBER = _shape(rf"(?i)\b{{i_said}} ({_COUNT})(?=\s*(?:[.,;!?]|$))")  # "I did say two"
-WITH_THE = _shape(r"(?i)(?:^|(?<=[.,;:!?]))\s*{with_the}\b[^.,;:!?]*")
+    r"(?:^|(?<=[.!]\s))\W*(?:{the} )?{same_again} {on_for} (?!.*(?:\?|\b{supposed}\b))"
+)
+SAID_NUMBER = _shape(
+    rf"(?i)(?:\b(?:{{and}}|{{but_only}}) )?\b{{i_said}} ({_COUNT})(?=\s*(?:[.,;!?]|$))"
+)  # "I did say two"
+WITH_THE = _shape(r"(?i),\s*{with_the}\b[^.,;:!?]*")
 A_PIECE = _shape(r"\b{a_piece}\b")  # "drop a rope" leaves the others
