@@ -22,12 +22,12 @@ from haggle.trade.knowledge import (
 from haggle.trade.language import patterns
 from haggle.trade.ledger import total
 from haggle.trade.lines import lines
-from haggle.trade.numbers_told import numbers_told
+from haggle.trade.numbers_told import numbers_told, sentence_of
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.telling import questions, questions_in
 from haggle.trade.wanted import put_back, ruled_out, telling
-from haggle.trade.wire import CartLines
+from haggle.trade.wire import CartLines, Quantity
 
 LONG = 2  # words beside goods from which a clause tells of them: "my dog ate the boots"
 
@@ -87,18 +87,25 @@ def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
     return found
 
 
-def ordered_by_name(session: Session, line: str) -> dict[str, int]:
-    """Goods, not in the order, that stand right behind words of ordering, by id, in the number told
-    or one: "I'll have one of the lemon ices"."""
-    world, reading = session.world, session.read(line)
-    sure = (m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed)
-    told = {
-        m.candidates[0].id: m.quantity or 1
-        for m in sure
-        if patterns.ORDERS_IT.search(reading.line[: m.start]) and m.candidates[0].for_sale
-    }
+def ordered_by_name(session: Session, line: str, number: Quantity = 1) -> dict[str, int]:
+    """Goods, not in the order, that a line orders by name, by id, in the number told or one: those
+    right behind words of ordering, those told in this `number` of several pieces, and those that
+    it comes back to: "I'll have one of the lemon ices", "walnuts, I meant. A jar of those"."""
+    world, reading, told = session.world, session.read(line), dict[str, int]()
+    those = patterns.OF_THOSE_TOLD.search(reading.line)
+    for mention in reading.mentions:
+        item = mention.candidates[0] if len(mention.candidates) == 1 else None
+        asks = "?" in sentence_of(reading.line, mention.start)
+        if item is None or mention.guessed or asks or not item.for_sale:
+            continue
+        if those and mention.end < those.start() and "?" not in reading.line[those.end() :]:
+            told[item.id] = whole_number(those[1].casefold())
+        elif (number != 1 and mention.quantity == number) or patterns.ORDERS_IT.search(
+            reading.line[: mention.start]
+        ):
+            told[item.id] = mention.quantity or 1
     out = session.cart.keys() | ruled_out(world, line)
-    return {} if "?" in line else {i: n for i, n in told.items() if i not in out}
+    return {i: n for i, n in told.items() if n and i not in out}
 
 
 def is_a_list(session: Session, line: str) -> bool:

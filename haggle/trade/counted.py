@@ -35,10 +35,12 @@ from haggle.trade.numbers_told import (
     is_denied,
     numbers_heard,
     numbers_told,
+    of_time,
     shares,
     swapped_with,
 )
 from haggle.trade.session import Session
+from haggle.trade.shared_out import shared_out
 from haggle.trade.wanted import name_stems, ruled_out
 from haggle.trade.wire import CartLines, Quantity
 from haggle.trade.world import Item
@@ -55,6 +57,8 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     out = taken_out(session, line)
     order = _goods_of(session, asked)
     said, summed = _numbers_of(session, line, order), _summed(session, line, order)
+    apart = shared_out(session, line, order)
+    said |= apart
     bare = {number.value for number in session.read(line).numbers} if _only_asks(line) else set()
     parts, named, back = shares(line), session.named(line), restored(session, line)
     found: list[tuple[str, Quantity]] = []
@@ -71,7 +75,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = back[item.item_id]
         elif item.item_id in summed:
             quantity = summed[item.item_id]
-        elif item.item_id in said and (held or quantity in others):
+        elif item.item_id in said and (held or quantity in others or item.item_id in apart):
             quantity = said[item.item_id]
         elif held and (
             quantity in bare | swapped_with(session, line, said, item)
@@ -82,7 +86,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = _as_told(session, line, asked, item, quantity)
         found.append((name, quantity))
     less = {i: cart[i] - n for i, n in out.items() if cart.get(i, 0) > n}
-    left = (back | less).items()  # goods of the cart that the order leaves out
+    left = (back | less | apart).items()  # goods of the cart that the order leaves out
     found += [(world.by_id[i].item_name, n) for i, n in left if i not in order]
     return tuple(found)
 
@@ -143,7 +147,8 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     bid = offer if offer and not (held and quantity in all_told(line)) else None
     if bid and quantity == bid.number and (bid.sure or bid.number > stock):
         return False  # "do 17 and it's mine"
-    if quantity in (of_money(session, line) | likely_bids(session, line, item)) - counts:
+    no_pieces = of_money(session, line) | likely_bids(session, line, item) | of_time(line)
+    if quantity in no_pieces - counts:
         return False
     words = set(_WORD.findall(clean_utterance(line).casefold()))
     if (

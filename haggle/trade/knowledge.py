@@ -137,7 +137,7 @@ def asks_the_difference(line: str) -> bool:
 
 def tells_a_need(sentence: str) -> bool:
     """Whether a sentence tells a need, or asks what there is."""
-    return bool(says(sentence, knowledge().needing))
+    return bool(says(patterns.NO_NEED.sub(" ", sentence), knowledge().needing))
 
 
 def orders(line: str) -> bool:

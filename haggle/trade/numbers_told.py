@@ -78,7 +78,7 @@ def _is_brief(clause: str, name: int) -> bool:
     return not tells and len(clause) - name <= BRIEF
 
 
-def _only_tells(line: str) -> bool:
+def only_tells(line: str) -> bool:
     """Whether words complain of a number, or tell of other goods than those that are ordered: "I
     have five ropes at home"."""
     ways = (patterns.TOO_MANY, patterns.AT_HOME, patterns.LONG_AGO)
@@ -107,7 +107,7 @@ def _listed(session: Session, line: str) -> dict[str, int]:
     sure = [m for m in mentions if len(m.candidates) == 1 and m.quantity and not m.guessed]
     ids = {m.candidates[0].id for m in sure}
     changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice)
-    told = changes or removes(line) or _only_tells(line)
+    told = changes or removes(line) or only_tells(line)
     if told or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
         return {}
     return {m.candidates[0].id: m.quantity for m in sure if m.quantity}
@@ -147,6 +147,11 @@ def numbers_of(reading: Reading) -> set[int]:
 def all_told(line: str) -> set[int]:
     """The numbers that a line tells of all pieces together."""
     return {whole_number(word) for word in patterns.ALL_TOLD.findall(line.casefold())}
+
+
+def of_time(line: str) -> set[int]:
+    """The numbers in a line that tell a time: "twelve hours? No. A rope then"."""
+    return {whole_number(match[1].casefold()) for match in patterns.OF_TIME.finditer(line)}
 
 
 def in_sum(line: str) -> int:

@@ -199,7 +199,8 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
         return tuple((meant.get(name, name), number) for name, number in asked)
-    by_name = ordered_by_name(session, line)
+    numbers = dict(zip(ids, (number for _, number in asked), strict=True))
+    by_name = ordered_by_name(session, line, numbers[unnamed[0]]) if unnamed else {}
     if len(unnamed) == len(by_name) == 1 and not by_name.keys() & {*ids}:  # not the one in view
         (other,), goods = by_name, session.world.by_id
         meant = {goods[unnamed[0]].item_name: goods[other].item_name}

@@ -268,6 +268,7 @@ TELLS = _shape(r"(?i)\b{tells}\b")  # "he bought two ropes", "a rope or a chain"
 JOINS_ON = _shape(r"(?i)^\W*(?:{exclaiming}\W+)*{and_plus}\s|\s{too}(?=\s*[,;.!]|\s*$)")
 NEEDS = _shape(r"(?i)\b{need}\b")
 I_NEED = _shape(r"(?i)\b{i_need}\b")
+NO_NEED = _shape(r"(?i)\b{no_need}\b")  # "no need to shout"
 GOOD_DAY = _shape(r"(?i)^\W*(?:{and}\s+)?{good_day}\b")  # a greeting, or a farewell
 _SWAP = r"(?i)\b(?:{exchanging}|{trading}|{replacing}) (?:{over} )?"
 _OLD = r"(?P<old>(?:{exchanged}|{units}|\d+)(?: [\w'’-]+){0,4}?)"
@@ -317,6 +318,10 @@ NOT_ORDERING = _shape(
     r"|\b{order} {nothing}\b"
 )
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
+OF_TIME = _shape(r"(?i)\b(\d+|{spelled})(?: |-)?{time_units}(?![\w'’])")
+# what counts in "the small one, of that two"
+COUNT = _shape(r"\b(?:{the}|{this_that}|{them}) [\w'’-]+ {one}\b|\b(\d+|{spelled})\b")
+CLAUSE_OF_SHARES = _shape(r"(?<=[?])\s|[.;!]|,(?!\d)|\b{clause_words}\b")
 # "one each for us both, so two"; "just the one"
 IN_SUM = _shape(rf"(?i)\b{{therefore}} ({_COUNT})(?: {{so_many_end}}){{0,2}}\W*(?:[.!?]|$)")
 GLUED = re.compile(r"\b[a-wyz]{1,2}\d\w*")  # "thanks m8" counts nothing, "x8" does
