@@ -19,6 +19,7 @@ from haggle.core.errors import HaggleError
 from haggle.trade.procedure import load_procedure
 from haggle.trade.records import SCENARIOS
 from haggle.trade.wire import decode_compact
+from haggle.trade.world_io import load_worlds
 
 from .conftest import grams
 
@@ -144,6 +145,24 @@ def test_labelled_talk_to_measure_on_is_all_of_held_out_voices():
     text = (ROOT / "eval" / "benchmarks" / "talked.jsonl").read_text(encoding="utf-8")
     cases = [json.loads(line) for line in text.splitlines()]
     assert len(cases) == 778 and {case["player"] for case in cases} <= said
+
+
+def test_the_second_set_of_labelled_talk_shares_no_shop_and_no_six_words_with_training():
+    folder = ROOT / "eval" / "benchmarks" / "talked-2"
+    train = [file for file in LOADED.values() if file.split == "train"]
+    said = set[tuple[str, ...]]()
+    for file in train:
+        said |= {run for d in file.dialogues for turn in d.turns for run in grams(turn.player)}
+    text = (folder / "cases.jsonl").read_text(encoding="utf-8")
+    cases = [json.loads(line) for line in text.splitlines()]
+    shared = [case["id"] for case in cases if grams(case["player"]) & said]
+    assert len(cases) == 587 and not shared
+    worlds, shops = corpus_worlds(), {d.world for file in train for d in file.dialogues}
+    for name, world in load_worlds(folder / "worlds").items():
+        assert name not in shops
+        for shop in shops:
+            both = set(world.sellable_names) & set(worlds[shop].sellable_names)
+            assert len(both) <= 2, f"{name} and {shop} both sell {both}"
 
 
 def test_no_player_of_the_corpus_says_six_words_of_the_benchmark():

@@ -27,6 +27,10 @@ def test_labelled_talk_loads_with_the_shops_of_the_corpus():
     cases = load_cases(folder / "eval" / "benchmarks" / "talked.jsonl", worlds, "astp-stepwise")
     assert len(cases) == 778 and len({c.world for c in cases}) == 6
     assert all(c.session is not None and c.gold.left is not None for c in cases)
+    second = folder / "eval" / "benchmarks" / "talked-2"
+    cases = load_cases(second / "cases.jsonl", load_worlds(second / "worlds"), "astp-stepwise")
+    assert len(cases) == 587 and len({c.world for c in cases}) == 5
+    assert all(c.session is not None and c.gold.left is not None for c in cases)
 
 
 def test_the_sets_of_the_project_share_no_shop_and_no_line():
