@@ -104,8 +104,9 @@ class Consent:
         return self._says((*lexicon.leaving, *lexicon.abuse))
 
     def abuses(self) -> bool:
-        """Whether the player is abusive."""
-        return self._says(reader().lexicon.abuse)
+        """Whether the player is abusive, and says no farewell: "bye, the dog must out" is one."""
+        lexicon = reader().lexicon
+        return self._says(lexicon.abuse) and not self._says(lexicon.leaving)
 
     def calls_off(self) -> bool:
         """Whether the whole order is called off, or is asked to be: `could you cancel it?`"""

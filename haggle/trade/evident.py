@@ -115,8 +115,8 @@ def missing(session: Session, line: str) -> Cart:
     if named:
         wanted -= ruled_out(session.world, rest) | put_back(session.world, rest)
     held = session.cart if any(map(patterns.WHERE_IS.search, missing_in)) else {}
-    told = {i: _number_of(session, line, i) or past[i] for i in wanted & past.keys()}
-    return {i: held[i] for i in wanted & held.keys()} | told
+    told = {i: _number_of(session, line, i) or n for i, n in past.items() if i in wanted}
+    return {i: n for i, n in held.items() if i in wanted} | told
 
 
 def _brings_back(part: str) -> bool:

@@ -65,6 +65,8 @@ def drawn(move: Any, line: str) -> tuple[str, ...]:
         ("put it all back", "CASUAL", {"cart": []}, ("OFFER_cleared",)),
         ("bye", "END", {}, ("END_leave",)),
         ("get lost, you thief", "END", {}, ("END_insult",)),
+        ("bye, the dog must go out", "END", {}, ("END_leave",)),
+        ("Now I go to the train.", "END", {}, ("END_leave",)),
         ("what does the axe cost?", "SHOW_ITEMS", {"show": ["Sharp Axe"]}, ("SHOW_price",)),
         ("show me the axe", "SHOW_ITEMS", {"show": ["Sharp Axe"]},
          ("SHOW_recommend", "SHOW_price", "SHOW_item", "SHOW_stock")),
