@@ -18,9 +18,9 @@ from haggle.trade.knowledge import (
     asks_for_less,
     haggles,
     knowledge,
+    respelled,
     says,
     tells_a_need,
-    with_g,
 )
 from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart, bid_amount, counter_offer, total
@@ -54,7 +54,7 @@ def offered(session: Session, line: str, *, purse: bool = False) -> Offer | None
     money = _money(session.world.currency)
     named_at = {mention.start for mention in reading.mentions}
     for number in reading.numbers:
-        before, behind = with_g(text[: number.start]), text[number.end :]
+        before, behind = respelled(text[: number.start]), text[number.end :]
         has = patterns.HAS_MONEY.search(before) is not None
         if number.value is None or number.value in _asked(session, line) or (has and not purse):
             continue

@@ -248,6 +248,13 @@ def _swapped(session: Session, line: str, asked: CartLines) -> int:
     return session.cart[next(iter(gone))] if len(gone) == len(new) == 1 else 0
 
 
+def _two_of(session: Session, line: str) -> list[str]:
+    """The good of which there are two in the cart: the one that a line names, or the only one."""
+    named = session.named(line, sure=False) & session.cart.keys() or session.cart.keys()
+    two = [item for item in named if session.cart[item] == 2]
+    return two if len(named) == len(two) == 1 else []
+
+
 def taken_out(session: Session, line: str) -> dict[str, int]:
     """Pieces that a line takes out of the order: "take four of them out"."""
     found: dict[str, int] = {}
@@ -255,9 +262,12 @@ def taken_out(session: Session, line: str) -> dict[str, int]:
         match = patterns.TAKES.search(clause.casefold())
         number = match and whole_number(match[1] or match["passive"] or match["fewer"])
         if not number:
+            if patterns.OTHER_ONE.search(clause) and puts_back(clause):
+                found |= {item: 1 for item in _two_of(session, line)}
             continue
-        ids = session.named(clause, sure=False) & session.cart.keys()
-        ids = ids or (frozenset(session.cart) if len(session.cart) == 1 else frozenset())
+        named = session.named(clause, sure=False)
+        ids = named & session.cart.keys()
+        ids = ids if named or len(session.cart) > 1 else frozenset(session.cart)
         if len(ids) == 1:
             found[next(iter(ids))] = number
     return found

@@ -7,7 +7,7 @@ cart before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from haggle.core.text import clean_utterance
@@ -31,6 +31,7 @@ from haggle.trade.language import patterns
 from haggle.trade.ledger import Cart
 from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
+from haggle.trade.shared_out import shared_out
 from haggle.trade.wanted import name_stems, put_back, ruled_out, said_stems
 from haggle.trade.wire import UNLISTED, CartLines
 from haggle.trade.world import World
@@ -153,12 +154,17 @@ def evident_lines(session: Session, line: str, asked: CartLines) -> CartLines:
     world, cart, evident = session.world, session.cart, evident_goods(session, line)
     ids = [item_id(world, name) for name, _ in asked]
     numbers = [number if isinstance(number, int) else 0 for _, number in asked]
+    evident |= shared_out(session, line, dict(_known(ids, numbers))).keys()
     changed = takes_all(line) and not puts_back(line)
     return tuple(
         told
         for told, i, number in zip(asked, ids, numbers, strict=True)
         if i is None or i in evident or _is_less(cart, i, number, as_many=changed)
     )
+
+
+def _known(ids: Sequence[str | None], numbers: Sequence[int]) -> Iterator[tuple[str, int]]:
+    return ((i, number) for i, number in zip(ids, numbers, strict=True) if i is not None)
 
 
 def _is_less(cart: Cart, item: str, number: int, *, as_many: bool) -> bool:

@@ -319,15 +319,15 @@ def stem(word: str) -> str:
     return word if word.endswith("ss") else patterns.ENDING.sub("", word)
 
 
-def with_g(text: str) -> str:
-    """A text in which `feedin'` is `feeding`."""
-    return patterns.DROPPED_G.sub("g", text)
+def respelled(text: str) -> str:
+    """A text in which `feedin'` is `feeding`, and `whats` is `what's`."""
+    return patterns.NO_MARK.sub(r"\1's", patterns.DROPPED_G.sub("g", text))
 
 
 @lru_cache(maxsize=4096)
 def stems(text: str) -> tuple[str, ...]:
     """The stems of the words of a text, in order."""
-    return tuple(stem(word) for word in _WORD.findall(with_g(text)))
+    return tuple(stem(word) for word in _WORD.findall(respelled(text)))
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rapidfuzz import fuzz
 
 from haggle.core.domain import Withheld
+from haggle.core.text import clean_utterance
 from haggle.language.evidence import Consent
 from haggle.trade.again import AGAIN
 from haggle.trade.among import (
@@ -46,6 +47,7 @@ from haggle.trade.knowledge import (
     knowledge,
     orders,
     puts_back,
+    refers,
     takes_all,
     tells_a_need,
     wants,
@@ -59,7 +61,7 @@ from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.swaps import swapped
 from haggle.trade.telling import in_short
-from haggle.trade.wanted import name_stems, put_back, ruled_out, unwanted
+from haggle.trade.wanted import name_stems, put_back, ruled_out, telling, unwanted
 from haggle.trade.wire import UNLISTED, CartLines
 
 DESCRIBED = 0.35  # nearness from which a line may mean goods that it does not name
@@ -225,7 +227,11 @@ def _lost(heard: Heard, consent: Consent, asked: CartLines, out: frozenset[str])
     kept = evident_lines(session, line, asked)
     lost = [i for i in lost_goods(session, line, kept) if i not in out]
     told = session.named(line, sure=False) & session.cart.keys()
-    words = consent.calls_off() or (not told and (puts_back(line) or declines(line)))
+    rest = line
+    if turned_down(session, line):  # it is not in the order, and takes nothing out
+        rest = patterns.NOT_THAT.sub(" ", line)
+        consent = session.read(rest).consent or consent
+    words = consent.calls_off() or (not told and (puts_back(rest) or declines(rest)))
     staying = kept_by(session, line)
     replaces = consent.replaces() and bool(kept)  # "read it back" puts nothing back
     replaces = replaces and not (patterns.JUST_ONE.search(line) and not session.named(line))
@@ -287,11 +293,12 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     parts = patterns.ASKING_PART.split(without_ones(without_echoes(line, told)))
     asking = [part for part in parts if only_asks(session, part)]
     others = [part for part in parts if part not in asking]
-    ordering = any(orders(part) and not _echoes(session, part) for part in others)
-    only = only_asked(session, line)
+    ordering = any((orders(part) or adds(part)) and not _echoes(session, part) for part in others)
+    new = {i for name, _ in asked if (i := item_id(session.world, name))} - session.cart.keys()
+    adding = len(new) == 1 and any(_adds_unnamed(session, part) for part in others)
+    only = frozenset() if adding else only_asked(session, line)
     priced = bool(asking or "?" in line) and asks_what_it_costs(line)
     ids = only | (frozenset() if ordering else asked_about(session, line))
-    new = {i for name, _ in asked if (i := item_id(session.world, name))} - session.cart.keys()
     if orders_nothing(session, line) or (not ordering and (priced or any(map(_other, asking)))):
         ids |= new  # "how much is that, then?", "and the other one?"
     ids |= remembered(session, line)
@@ -300,6 +307,12 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
     if priced:  # "what is one of the ropes?" beside an order of ten
         ids |= only & session.cart.keys()
     return [name for name, _ in asked if item_id(session.world, name) in ids]
+
+
+def _adds_unnamed(session: Session, part: str) -> bool:
+    """Whether a part of a line adds goods under a name that nothing has: "and the little book"."""
+    strange = telling(clean_utterance(part).casefold()) and not refers(part)
+    return bool(adds(part) and strange and not session.named(part, sure=False))
 
 
 def _echoes(session: Session, part: str) -> bool:

@@ -16,7 +16,7 @@ from haggle.trade.language import CUES, patterns
 from haggle.trade.numbers_told import is_denied, numbers_heard, of_time, only_tells
 from haggle.trade.session import Session
 from haggle.trade.telling import in_full
-from haggle.trade.wanted import goods_stems, name_stems, telling
+from haggle.trade.wanted import goods_stems, name_stems, ruled_out, telling
 from haggle.trade.wire import Quantity
 
 NAMED = 2  # what a word of a name is worth; one of a description is 1
@@ -35,7 +35,7 @@ def shared_out(session: Session, line: str, order: Mapping[str, Quantity]) -> di
     if adds(line) or puts_back(line) or does_not_want(line) or asks_what_it_costs(line):
         return {}
     changed = {i: n for i, n in order.items() if session.cart.get(i) != n} or order
-    goods = {*order, *session.cart}
+    goods = {*order, *session.cart} - ruled_out(session.world, line)
     told, found = _counts(line, numbers_heard(session) | of_time(line)), dict[str, int]()
     for number, words in told:
         item = _meant(session, words, [i for i in goods if i not in found], changed)

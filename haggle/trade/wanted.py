@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 
 from haggle.core.text import clean_utterance
 from haggle.trade.among import without_ones
-from haggle.trade.knowledge import does_not_want, has_number, knowledge, puts_back, stem, with_g
+from haggle.trade.knowledge import does_not_want, has_number, knowledge, puts_back, respelled, stem
 from haggle.trade.language import nicknames, patterns
 from haggle.trade.world import Item, World, per_world
 
@@ -21,6 +21,7 @@ INSTEAD = 4  # words of "instead of the blue one"
 
 _WORD = re.compile(r"[^\W_]+(?:['’]t)?")
 _INSTEAD, _OF, _NO = map(patterns.words, ("instead", "of", "no"))
+_WITHOUT, _DENYING = map(patterns.words, ("lacking", "denying_words"))
 _UNLESS_BEFORE, _UNLESS_BEHIND = patterns.words("why_if"), patterns.words("only_that")
 _NOT_ENDING = tuple(patterns.words("not_ending"))
 
@@ -119,7 +120,7 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
     A clause with a number speaks of how many: "not seventeen ropes" rules out no rope.
     """
-    text = with_g(text.casefold())
+    text = respelled(text.casefold())
     for pattern in patterns.REFUSED:
         text = pattern.sub(rf" {patterns.NOT} \1. ", text)
     text = without_ones(text)
@@ -160,6 +161,8 @@ def _rules_out(words: list[str], at: int) -> bool:
     if word in cues.ruling_out or word.endswith(_NOT_ENDING):
         behind = words[at + 1 : at + 2]
         told = not (_UNLESS_BEHIND.isdisjoint(behind) and cues.telling.isdisjoint(behind))
+        if word in _WITHOUT and any(w in _DENYING or w.endswith(_NOT_ENDING) for w in words[:at]):
+            return False  # "I never sail without oil"
         return not told and _UNLESS_BEFORE.isdisjoint(words[at - 1 : at])
     return word in _NO and at <= 1 and len(words) <= at + SHORT
 

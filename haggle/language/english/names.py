@@ -111,7 +111,7 @@ class Names:
 
     def owners_of_pair(self, word: Word, following: Word) -> list[str]:
         """Ids of the things in whose names the two words stand side by side."""
-        pair = word.single, following.single
+        pair = word.single, following.single.removesuffix("ed")  # "the five-fingered gloves"
         owners = self._owners.get("".join(pair), ())
         return [i for i in owners if pair in pairwise(self._words[i])]
 

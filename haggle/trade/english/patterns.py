@@ -87,6 +87,8 @@ NOT, IT = _LISTS["not"][0], _LISTS["it"][0]
 ONE, EACH_PIECE = filled("{one}"), filled(r"{piece_price}\b")
 ENDING = _shape(r"(?<=\w{3}){endings}$")
 DROPPED_G = _shape(r"(?<=\w\w{dropped})['’](?!\w)")
+NO_MARK = _shape(r"(?i)\b({contracted})s\b")  # "whats the damage"
+SETTLES = _shape(r"(?i)\b{settling_up}\b")  # "I'll pay that before he spots anything else"
 THANKS = _shape(r"(?i)\b(?:{thank}\w*|{thanks})\b")
 ASKS_NAME = _shape(r"(?i)\b{asks_name}\b")
 ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
@@ -308,10 +310,16 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
         r"(?:^|(?<=[.;:!?]))\s*((?:[\w'’-]+\s+){1,7}[\w'’-]+),"
         r"\s+{sending_back} {them} {taken_away}(?=\s*(?:[.,;!]|$))"
     ),
+    _shape(r"\b{never_ordered} (?:{any} |{the} |{a} )?((?:[\w'’-]+ ){0,2}[\w'’-]+)"),
+    _shape(
+        r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,2}[\w'’-]+)"
+        r" {is_not_needed}(?=\s*(?:[.,;!]|$))"
+    ),
 )
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
     r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=[^\w?]*(?:[.,;!]|$))"
 )
+OTHER_ONE = _shape(r"(?i)\b{the_other} {one}\b")  # "take the other one off again"
 SOME_OTHER = _shape(r"(?i)\b{the_other} \w+")
 NOT_ORDERING = _shape(
     r"(?i)\b(?:{nobody}|\w+{not_ending}) (?:\w+ )?{order} {anything_yet}(?=\W*(?:[.,;!]|$))"
@@ -320,7 +328,7 @@ NOT_ORDERING = _shape(
 COMPLAINT = _shape(r"\b{complaint}\b")  # "the snips are too small" wants no snips
 OF_TIME = _shape(r"(?i)\b(\d+|{spelled})(?: |-)?{time_units}(?![\w'’])")
 # what counts in "the small one, of that two"
-COUNT = _shape(r"\b(?:{the}|{this_that}|{them}) [\w'’-]+ {one}\b|\b(\d+|{spelled})\b")
+COUNT = _shape(r"\b(?:{the}|{this_that}|{them}) [\w'’-]+ ones?\b|\b(\d+|{spelled})\b")
 CLAUSE_OF_SHARES = _shape(r"(?<=[?])\s|[.;!]|,(?!\d)|\b{clause_words}\b")
 # "one each for us both, so two"; "just the one"
 IN_SUM = _shape(rf"(?i)\b{{therefore}} ({_COUNT})(?: {{so_many_end}}){{0,2}}\W*(?:[.!?]|$)")

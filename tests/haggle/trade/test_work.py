@@ -81,13 +81,13 @@ def test_what_is_worked_out_of_a_world_is_not_carried_over_to_the_next(stall: Wo
 
 def test_the_stems_of_a_line_are_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    real = knowledge.with_g
+    real = knowledge.respelled
 
-    def with_g(text: str) -> str:
+    def respelled(text: str) -> str:
         taken.append(text)
         return real(text)
 
-    monkeypatch.setattr(knowledge, "with_g", with_g)
+    monkeypatch.setattr(knowledge, "respelled", respelled)
     line = "have you a lantern for a night that nobody else asked about?"
     told = knowledge.tells_a_need(line), knowledge.orders(line), knowledge.compares(line)
     assert told == (True, False, False) and taken == [line]
