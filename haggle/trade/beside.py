@@ -131,6 +131,24 @@ def pointed_at(heard: Heard, part: str) -> CartLines:
     return ((shown[0].item_name, whole_number(pointed[1] or pointed[2] or "") or 1),)
 
 
+def taken_at_once(heard: Heard, ruling: Ruling) -> Ruling:
+    """The one good that is named, or in view, is ordered where the line takes it and the model only
+    talks of it: "the board, forty and I take it now"."""
+    session, line, proposal = heard.session, heard.line, ruling.proposal
+    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
+    talks = state.payload == "show" or state.transparent
+    if not talks or offer is None or ruling.reasons or session.pending or session.cart:
+        return ruling
+    if not patterns.TAKES_NOW.search(line) or patterns.SUPPOSING.search(line) or declines(line):
+        return ruling
+    ids = session.named(line) or {item.item_id for item in session.world.known(session.shown)}
+    goods = [item for i in ids if (item := session.world.by_id[i]).for_sale]
+    if len(goods) != 1 or ids & ruled_out(session.world, line):
+        return ruling
+    order = replace(bare(proposal, offer), cart=((goods[0].item_name, 1),))
+    return ruling.because("ordered", order, lines().safe[offer])
+
+
 def taken_back(heard: Heard, ruling: Ruling) -> Ruling:
     """Goods that the line takes out of the order go, also where the model talks past it."""
     session, line, proposal = heard.session, heard.line, ruling.proposal

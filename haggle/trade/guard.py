@@ -208,6 +208,7 @@ _STEPS = (
     extremes.by_price,
     _bid,
     beside.also_ordered,
+    beside.taken_at_once,
     beside.taken_back,
     beside.summed_up,
     _shelf,

@@ -27,9 +27,13 @@ def test_labelled_talk_loads_with_the_shops_of_the_corpus():
     cases = load_cases(folder / "eval" / "benchmarks" / "talked.jsonl", worlds, "astp-stepwise")
     assert len(cases) == 778 and len({c.world for c in cases}) == 6
     assert all(c.session is not None and c.gold.left is not None for c in cases)
-    second = folder / "eval" / "benchmarks" / "talked-2"
-    cases = load_cases(second / "cases.jsonl", load_worlds(second / "worlds"), "astp-stepwise")
-    assert len(cases) == 587 and len({c.world for c in cases}) == 5
+
+
+@pytest.mark.parametrize(("name", "count", "shops"), [("talked-2", 587, 5), ("talked-3", 457, 4)])
+def test_later_labelled_talk_loads_with_its_shops(name, count, shops):
+    folder = Path(__file__).parents[2] / "eval" / "benchmarks" / name
+    cases = load_cases(folder / "cases.jsonl", load_worlds(folder / "worlds"), "astp-stepwise")
+    assert len(cases) == count and len({c.world for c in cases}) == shops
     assert all(c.session is not None and c.gold.left is not None for c in cases)
 
 

@@ -319,6 +319,10 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
     r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=[^\w?]*(?:[.,;!]|$))"
 )
+TAKES_NOW = _shape(  # "forty and I take it now"; not "I take it, then, that you ..."
+    rf"(?i){_not_behind('before_taking')}(?:^|\s){{i_take}} {{this}}"
+    r"(?: {right_now}\s*(?:[.;!?]|$)|\s*(?:[.;!]|$))"
+)
 OTHER_ONE = _shape(r"(?i)\b{the_other} {one}\b")  # "take the other one off again"
 SOME_OTHER = _shape(r"(?i)\b{the_other} \w+")
 NOT_ORDERING = _shape(
