@@ -55,10 +55,11 @@ def informed(
     notes = knowledge_notes(session, line, resolved.proposal.state, resolved.shown)
     notes = [note for note in notes if admit or note.kind == "told"]
     notes += price_notes(session, line, resolved) if show else []
+    if notes and show and resolved.shown:
+        resolved = _showing(session, line, resolved)
+    notes = notes or (_introducing(session, line, resolved) if show else [])
     if not notes:
         return resolved
-    if show and resolved.shown:
-        resolved = _showing(session, line, resolved)
     return worded(
         session, replace(resolved, notes=(*resolved.notes, *notes)), resolved.proposal.say
     )
@@ -75,6 +76,25 @@ def _showing(session: Session, line: str, resolved: Resolved) -> Resolved:
     return finish(
         session, proposal, resolved.cart, resolved.sale_price, items, resolved.notes, told
     )
+
+
+def _introducing(session: Session, line: str, resolved: Resolved) -> list[Note]:
+    """What the one or two goods on show are, or what is nearest to the line, where nothing else is
+    told of them: who hears a name alone has to ask again. None who only asks for the price, and
+    nothing that was told lately."""
+    goods = session.world.known(resolved.shown)
+    state = session.procedure.state(resolved.proposal.state)
+    if state.payload != "show" or len(goods) > MOST or asks_what_it_costs(line):
+        return []
+    near, currency = session.linker.nearness, session.world.currency
+    past = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
+    told = []
+    for item in goods:
+        meant = nearest(item, line, near, currency=currency, heard=past.__contains__)[1]
+        text = next((t for t in (meant, described(item, currency)) if t and t not in past), "")
+        if text:
+            told.append(Note("told", text if len(goods) == 1 else f"{item.item_name}: {text}"))
+    return told
 
 
 def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, ...]) -> list[Note]:

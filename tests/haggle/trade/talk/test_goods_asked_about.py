@@ -129,3 +129,9 @@ def test_a_word_that_joins_is_no_kind_of_goods(talk: Talk) -> None:
         ("how is the rope?", show("Coil of Rope")), ("what kinds have you?", show("Coil of Rope"))
     )
     assert shown(turn) == {"Coil of Rope"}
+
+
+def test_what_goods_on_show_are_is_told_once(talk: Talk) -> None:
+    first = ("table lamps I would see", show("Table Lamp"))
+    assert "brass lamp" in talk(first).says
+    assert "brass lamp" not in talk(first, ("show me again", show("Table Lamp"))).says
