@@ -20,6 +20,7 @@ from haggle.language.tokens import affirmed, hidden_characters, is_marked, spoke
 
 Verdict = Literal["affirms", "refuses", "cancels", "open"]
 MAX_LINE = 500  # characters; what is longer is not read as an agreement
+BARE = 2  # words of a clause that is nothing but abuse
 TRAILS_OFF = " .…"  # how a line ends that trails off
 AGAIN = "again: "  # before an answer to a second question
 HARMLESS = 6.5  # log odds above which a judge finds nothing beside an agreement but small talk
@@ -104,9 +105,12 @@ class Consent:
         return self._says((*lexicon.leaving, *lexicon.abuse))
 
     def abuses(self) -> bool:
-        """Whether the player is abusive, and says no farewell: "bye, the dog must out" is one."""
+        """Whether the player is abusive: "bye, the dog must out" is a mere farewell."""
         lexicon = reader().lexicon
-        return self._says(lexicon.abuse) and not self._says(lexicon.leaving)
+        clauses = [words for row, asked in spoken(reader().words(self.line)) for words in row]
+        abusive = [words for words in clauses if affirmed(words, lexicon.abuse)]
+        meant = any(len(w) <= BARE or not {*lexicon.you}.isdisjoint(w) for w in abusive)
+        return bool(abusive) and (meant or not self._says(lexicon.leaving))
 
     def calls_off(self) -> bool:
         """Whether the whole order is called off, or is asked to be: `could you cancel it?`"""

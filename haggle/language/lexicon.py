@@ -37,6 +37,7 @@ class Lexicon(Record):
     hedging: list[str]
     leaving: list[str]
     abuse: list[str]
+    you: list[str]
     calling_off: list[str]
     replacing: list[str]
     requesting: list[str]

@@ -22,12 +22,12 @@ from haggle.trade.knowledge import (
 from haggle.trade.language import patterns
 from haggle.trade.ledger import total
 from haggle.trade.lines import lines
-from haggle.trade.numbers_told import numbers_told, sentence_of
+from haggle.trade.numbers_told import numbers_told
 from haggle.trade.ruling import Heard, Ruling, bare
 from haggle.trade.session import Session
 from haggle.trade.telling import questions, questions_in
 from haggle.trade.wanted import put_back, ruled_out, telling
-from haggle.trade.wire import CartLines, Quantity
+from haggle.trade.wire import CartLines
 
 LONG = 2  # words beside goods from which a clause tells of them: "my dog ate the boots"
 
@@ -87,25 +87,18 @@ def _ordering(session: Session, part: str, *, joins: bool) -> list[str]:
     return found
 
 
-def ordered_by_name(session: Session, line: str, number: Quantity = 1) -> dict[str, int]:
-    """Goods, not in the order, that a line orders by name, by id, in the number told or one: those
-    right behind words of ordering, those told in this `number` of several pieces, and those that
-    it comes back to: "I'll have one of the lemon ices", "walnuts, I meant. A jar of those"."""
-    world, reading, told = session.world, session.read(line), dict[str, int]()
-    those = patterns.OF_THOSE_TOLD.search(reading.line)
-    for mention in reading.mentions:
-        item = mention.candidates[0] if len(mention.candidates) == 1 else None
-        asks = "?" in sentence_of(reading.line, mention.start)
-        if item is None or mention.guessed or asks or not item.for_sale:
-            continue
-        if those and mention.end < those.start() and "?" not in reading.line[those.end() :]:
-            told[item.id] = whole_number(those[1].casefold())
-        elif (number != 1 and mention.quantity == number) or patterns.ORDERS_IT.search(
-            reading.line[: mention.start]
-        ):
-            told[item.id] = mention.quantity or 1
+def ordered_by_name(session: Session, line: str) -> dict[str, int]:
+    """Goods, not in the order, that stand right behind words of ordering, by id, in the number told
+    or one: "I'll have one of the lemon ices"."""
+    world, reading = session.world, session.read(line)
+    sure = (m for m in reading.mentions if len(m.candidates) == 1 and not m.guessed)
+    told = {
+        m.candidates[0].id: m.quantity or 1
+        for m in sure
+        if patterns.ORDERS_IT.search(reading.line[: m.start]) and m.candidates[0].for_sale
+    }
     out = session.cart.keys() | ruled_out(world, line)
-    return {i: n for i, n in told.items() if n and i not in out}
+    return {} if "?" in line else {i: n for i, n in told.items() if i not in out}
 
 
 def is_a_list(session: Session, line: str) -> bool:
@@ -129,24 +122,6 @@ def pointed_at(heard: Heard, part: str) -> CartLines:
     if pointed is None or len(shown) != 1 or session.named(part, sure=False):
         return ()
     return ((shown[0].item_name, whole_number(pointed[1] or pointed[2] or "") or 1),)
-
-
-def taken_at_once(heard: Heard, ruling: Ruling) -> Ruling:
-    """The one good that is named, or in view, is ordered where the line takes it and the model only
-    talks of it: "the board, forty and I take it now"."""
-    session, line, proposal = heard.session, heard.line, ruling.proposal
-    state, offer = session.procedure.state(proposal.state), heard.next_with("cart")
-    talks = state.payload == "show" or state.transparent
-    if not talks or offer is None or ruling.reasons or session.pending or session.cart:
-        return ruling
-    if not patterns.TAKES_NOW.search(line) or patterns.SUPPOSING.search(line) or declines(line):
-        return ruling
-    ids = session.named(line) or {item.item_id for item in session.world.known(session.shown)}
-    goods = [item for i in ids if (item := session.world.by_id[i]).for_sale]
-    if len(goods) != 1 or ids & ruled_out(session.world, line):
-        return ruling
-    order = replace(bare(proposal, offer), cart=((goods[0].item_name, 1),))
-    return ruling.because("ordered", order, lines().safe[offer])
 
 
 def taken_back(heard: Heard, ruling: Ruling) -> Ruling:

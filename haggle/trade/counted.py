@@ -86,6 +86,9 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
             quantity = _as_told(session, line, asked, item, quantity)
         found.append((name, quantity))
     less = {i: cart[i] - n for i, n in out.items() if cart.get(i, 0) > n}
+    other = [i for i, n in cart.items() if n == 2 and i not in order]
+    if len(other) == 1 and patterns.OTHER_ONE.search(line):
+        less[other[0]] = 1  # "one will do. Take the other one off again"
     left = (back | less | apart).items()  # goods of the cart that the order leaves out
     found += [(world.by_id[i].item_name, n) for i, n in left if i not in order]
     return tuple(found)
@@ -147,7 +150,8 @@ def _is_told(session: Session, line: str, quantity: Quantity, held: int, item: I
     bid = offer if offer and not (held and quantity in all_told(line)) else None
     if bid and quantity == bid.number and (bid.sure or bid.number > stock):
         return False  # "do 17 and it's mine"
-    no_pieces = of_money(session, line) | likely_bids(session, line, item) | of_time(line)
+    no_pieces = of_money(session, line) | likely_bids(session, line, item)
+    no_pieces |= of_time(line) & numbers_heard(session)  # "twelve hours? No. A rope then"
     if quantity in no_pieces - counts:
         return False
     words = set(_WORD.findall(clean_utterance(line).casefold()))
@@ -248,13 +252,6 @@ def _swapped(session: Session, line: str, asked: CartLines) -> int:
     return session.cart[next(iter(gone))] if len(gone) == len(new) == 1 else 0
 
 
-def _two_of(session: Session, line: str) -> list[str]:
-    """The good of which there are two in the cart: the one that a line names, or the only one."""
-    named = session.named(line, sure=False) & session.cart.keys() or session.cart.keys()
-    two = [item for item in named if session.cart[item] == 2]
-    return two if len(named) == len(two) == 1 else []
-
-
 def taken_out(session: Session, line: str) -> dict[str, int]:
     """Pieces that a line takes out of the order: "take four of them out"."""
     found: dict[str, int] = {}
@@ -262,8 +259,6 @@ def taken_out(session: Session, line: str) -> dict[str, int]:
         match = patterns.TAKES.search(clause.casefold())
         number = match and whole_number(match[1] or match["passive"] or match["fewer"])
         if not number:
-            if patterns.OTHER_ONE.search(clause) and puts_back(clause):
-                found |= {item: 1 for item in _two_of(session, line)}
             continue
         named = session.named(clause, sure=False)
         ids = named & session.cart.keys()

@@ -24,6 +24,7 @@ from haggle.trade.knowledge import (
     refers,
     removes,
     stays,
+    stems,
     takes_all,
     wants,
 )
@@ -54,6 +55,22 @@ def evident_goods(session: Session, line: str) -> frozenset[str]:
         found |= held_before(session)
     back = restored(session, line).keys()
     return (frozenset(found) - ruled_out(world, line) - turned_down(session, line)) | back
+
+
+_ARTICLES = frozenset().union(*map(patterns.words, ("the", "a", "any", "them")))
+
+
+def misheard(session: Session, line: str) -> frozenset[str]:
+    """Ids of goods in the cart that a line says it never ordered, or does not need, by words of
+    their names and no others: not "I never asked for better boots"."""
+    found: set[str] = set()
+    for pattern in patterns.NEVER_ORDERED:
+        for match in pattern.finditer(clean_utterance(line)):
+            said = frozenset(stems(match[1])) - _ARTICLES
+            for item in session.named(match[1], sure=False) & session.cart.keys():
+                if said <= frozenset(stems(session.world.by_id[item].item_name)):
+                    found.add(item)
+    return frozenset(found)
 
 
 def told_of(session: Session) -> frozenset[str]:
@@ -271,8 +288,10 @@ def is_swap(session: Session, line: str, lost: list[str], asked: CartLines) -> b
     world = session.world
     own = said_stems(clean_utterance(line))
     new = [i for name, _ in asked if (i := item_id(world, name)) and i not in session.cart]
-    stems = {i: name_stems(world.by_id[i].item_name) for i in (*lost, *new)}
-    swapped = [any(stems[i] & stems[n] and own & stems[n] - stems[i] for n in new) for i in lost]
+    called = {i: name_stems(world.by_id[i].item_name) for i in (*lost, *new)}
+    swapped = [
+        any(called[i] & called[n] and own & called[n] - called[i] for n in new) for i in lost
+    ]
     return all(swapped) and not adds_or_joins(line)
 
 

@@ -182,8 +182,8 @@ def _shelf(heard: Heard, ruling: Ruling) -> Ruling:
         if declines(line) and "?" not in line:
             kept = bare(proposal, procedure.fallback)
             return ruling.because("refused", kept, said(session, "refused"))
-        needs = patterns.SOMETHING.search(line) or patterns.NEEDS.search(line)
-        told = "?" in line or (needs and not patterns.SETTLES.search(line))
+        asked = patterns.BEFORE_ELSE.sub(" ", line)
+        told = "?" in line or patterns.SOMETHING.search(asked) or patterns.NEEDS.search(line)
         needed = [item.item_name for item in fitting_needs(session, line)] if told else []
         return heard.shown(ruling, "asked_for", needed)
     if proposal.state != procedure.fallback:
@@ -208,7 +208,6 @@ _STEPS = (
     extremes.by_price,
     _bid,
     beside.also_ordered,
-    beside.taken_at_once,
     beside.taken_back,
     beside.summed_up,
     _shelf,

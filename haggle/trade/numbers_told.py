@@ -150,7 +150,7 @@ def all_told(line: str) -> set[int]:
 
 
 def of_time(line: str) -> set[int]:
-    """The numbers in a line that tell a time: "twelve hours? No. A rope then"."""
+    """The numbers in a line that tell a time: "twelve hours"."""
     return {whole_number(match[1].casefold()) for match in patterns.OF_TIME.finditer(line)}
 
 

@@ -32,6 +32,7 @@ from haggle.trade.evident import (
     item_id,
     kept_by,
     lost_goods,
+    misheard,
     missing,
     only_these,
     sent_back,
@@ -123,7 +124,7 @@ def _going(session: Session, line: str, asked: CartLines) -> frozenset[str]:
         return out
     same = {item_id(session.world, name) for name, n in asked if own.get(name) == n}
     told = ruled_out(session.world, " ".join(told_parts(line)))
-    return out | (told & session.cart.keys() & same)
+    return out | (told & session.cart.keys() & same) | misheard(session, line)
 
 
 def _without_asked(
@@ -201,8 +202,7 @@ def _meant(heard: Heard, asked: CartLines) -> CartLines:
     if pointed and pointed[0][0] not in dict(asked):
         meant = {session.world.by_id[unnamed[0]].item_name: pointed[0][0]}
         return tuple((meant.get(name, name), number) for name, number in asked)
-    numbers = dict(zip(ids, (number for _, number in asked), strict=True))
-    by_name = ordered_by_name(session, line, numbers[unnamed[0]]) if unnamed else {}
+    by_name = ordered_by_name(session, line)
     if len(unnamed) == len(by_name) == 1 and not by_name.keys() & {*ids}:  # not the one in view
         (other,), goods = by_name, session.world.by_id
         meant = {goods[unnamed[0]].item_name: goods[other].item_name}
@@ -312,7 +312,7 @@ def only_asked_about(session: Session, line: str, asked: CartLines) -> list[str]
 def _adds_unnamed(session: Session, part: str) -> bool:
     """Whether a part of a line adds goods under a name that nothing has: "and the little book"."""
     strange = telling(clean_utterance(part).casefold()) and not refers(part)
-    return bool(adds(part) and strange and not session.named(part, sure=False))
+    return bool(orders(part) and adds(part) and strange and not session.named(part, sure=False))
 
 
 def _echoes(session: Session, part: str) -> bool:

@@ -37,8 +37,10 @@ def shared_out(session: Session, line: str, order: Mapping[str, Quantity]) -> di
     changed = {i: n for i, n in order.items() if session.cart.get(i) != n} or order
     goods = {*order, *session.cart} - ruled_out(session.world, line)
     told, found = _counts(line, numbers_heard(session) | of_time(line)), dict[str, int]()
-    for number, words in told:
+    for number, words, clause in told:
         item = _meant(session, words, [i for i in goods if i not in found], changed)
+        if item and item not in changed and not _only_describes(session, clause, item):
+            return {}  # "and the storm took two of my men"
         left = goods - found.keys()
         if not item and len(told) == len(goods) and len(left) == 1 and left <= changed.keys():
             (item,) = left  # "two of the green, and one stinky"
@@ -51,10 +53,19 @@ def shared_out(session: Session, line: str, order: Mapping[str, Quantity]) -> di
     return found if len(found) > 1 and agree and decided else {}
 
 
-def _counts(line: str, heard: Set[int]) -> list[tuple[int, str]]:
-    """The numbers of a line with the words that each counts, but for those that were `heard`
-    before; none where a number has no clause or no words of its own."""
-    found, before = [], ""
+def _only_describes(session: Session, clause: str, item: str) -> bool:
+    """Whether a clause has no telling words but such as name or describe a good."""
+    for mention in session.read(clause).mentions:
+        clause = clause.replace(session.read(clause).line[mention.start : mention.end], " ")
+    known = goods_stems(session.world)[0].get(item, frozenset())
+    packs = telling(" ".join(CUES.packs))
+    return telling(clause) <= known | packs
+
+
+def _counts(line: str, heard: Set[int]) -> list[tuple[int, str, str]]:
+    """The numbers of a line with the words that each counts and the clause, but for those that were
+    `heard` before; none where a number has no clause or no words of its own."""
+    found, before = list[tuple[int, str, str]](), ""
     for clause in patterns.CLAUSE_OF_SHARES.split(clean_utterance(line).casefold()):
         counts = [match for match in patterns.COUNT.finditer(clause) if match[1]]
         numbers = [whole_number(match[1]) for match in counts]
@@ -66,7 +77,8 @@ def _counts(line: str, heard: Set[int]) -> list[tuple[int, str]]:
             told = is_denied(clause[: counts[0].start()]) or only_tells(clause)
             if len(counts) > 1 or changes or "?" in clause or told or not words:
                 return []
-            found.append((numbers[0], words))
+            bare = clause[: counts[0].start()] + clause[counts[0].end() :]
+            found.append((numbers[0], words, bare))
         before = clause
     return found
 

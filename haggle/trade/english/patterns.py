@@ -88,7 +88,8 @@ ONE, EACH_PIECE = filled("{one}"), filled(r"{piece_price}\b")
 ENDING = _shape(r"(?<=\w{3}){endings}$")
 DROPPED_G = _shape(r"(?<=\w\w{dropped})['’](?!\w)")
 NO_MARK = _shape(r"(?i)\b({contracted})s\b")  # "whats the damage"
-SETTLES = _shape(r"(?i)\b{settling_up}\b")  # "I'll pay that before he spots anything else"
+# "before he spots anything else"
+BEFORE_ELSE = _shape(r"(?i)\b{before} (?:\w+ ){1,4}{something}\b")
 THANKS = _shape(r"(?i)\b(?:{thank}\w*|{thanks})\b")
 ASKS_NAME = _shape(r"(?i)\b{asks_name}\b")
 ASKS_PLACE = _shape(r"(?i)\b{asks_place}\b")
@@ -310,20 +311,18 @@ REFUSED = (  # "Ink? Nay, ...", "coffee no.", "I said moth but I meant ..." rule
         r"(?:^|(?<=[.;:!?]))\s*((?:[\w'’-]+\s+){1,7}[\w'’-]+),"
         r"\s+{sending_back} {them} {taken_away}(?=\s*(?:[.,;!]|$))"
     ),
-    _shape(r"\b{never_ordered} (?:{any} |{the} |{a} )?((?:[\w'’-]+ ){0,2}[\w'’-]+)"),
+)
+NEVER_ORDERED = (  # "I never asked for strings", "cloths not needed"
+    _shape(r"(?i)\b{i_we} {never_ordered} ((?:[\w'’-]+ ){0,3}[\w'’-]+)(?=\s*(?:[.,;!]|$))"),
     _shape(
-        r"(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,2}[\w'’-]+)"
+        r"(?i)(?:^|(?<=[.,;:!?]))\s*((?:[\w'’-]+\s+){0,3}[\w'’-]+)"
         r" {is_not_needed}(?=\s*(?:[.,;!]|$))"
     ),
 )
 NOT_THAT = _shape(  # "no, not that one!", "that is the coat again"
     r"(?i)\b(?:{turned_down}|{told_again} [^.,;!?]{0,40}?\b{again})(?=[^\w?]*(?:[.,;!]|$))"
 )
-TAKES_NOW = _shape(  # "forty and I take it now"; not "I take it, then, that you ..."
-    rf"(?i){_not_behind('before_taking')}(?:^|\s){{i_take}} {{this}}"
-    r"(?: {right_now}\s*(?:[.;!?]|$)|\s*(?:[.;!]|$))"
-)
-OTHER_ONE = _shape(r"(?i)\b{the_other} {one}\b")  # "take the other one off again"
+OTHER_ONE = _shape(r"(?i)\b{the_other_one}\b")  # "take the other one off again"
 SOME_OTHER = _shape(r"(?i)\b{the_other} \w+")
 NOT_ORDERING = _shape(
     r"(?i)\b(?:{nobody}|\w+{not_ending}) (?:\w+ )?{order} {anything_yet}(?=\W*(?:[.,;!]|$))"

@@ -73,19 +73,3 @@ def test_what_was_not_said_is_asked_again(talk: Talk) -> None:
     line = "you didn't say how long the storm lantern burns, I need it all night"
     turn = talk(OILS, (line, CHAT))
     assert "eight hours" in turn.says or shown(turn) == {"Storm Lantern"}
-
-
-@pytest.mark.parametrize(
-    ("line", "decided", "cart"),
-    [
-        ("Let's say forty and I take it now.", CHAT, {"storm_lantern": 1}),
-        ("forty, and I'll take it today?", show("Storm Lantern"), {"storm_lantern": 1}),
-        ("that table lamp, twenty and I take it now", CHAT, {"table_lamp": 1}),
-        ("I take it, then, that it is yours.", CHAT, {}),
-        ("Shall I take it now?", CHAT, {}),
-        ("If I take it now, what then?", CHAT, {}),
-        ("my brother says I take it too lightly", CHAT, {}),
-    ],
-)
-def test_who_takes_it_now_has_ordered_it(talk: Talk, line, decided, cart) -> None:
-    assert talk(LANTERN, (line, decided)).cart == cart

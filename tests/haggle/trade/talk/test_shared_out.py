@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Talk, change, order
+from .conftest import Talk, change, order, show
 
 BOOTS = ("the sea boots twice, and one pair of ankle boots", order(Sea_Boots=2, Ankle_Boots=1))
 LAMPS = ("two table lamps and one storm lantern", order(Table_Lamp=2, Storm_Lantern=1))
@@ -38,8 +38,12 @@ def test_numbers_go_to_what_they_describe(talk: Talk, before, line, decided, car
          change(Storm_Lantern=4), {"table_lamp": 2, "storm_lantern": 4}),
         ("four brass lamps for five friends in the storm, is it?", change(Table_Lamp=4),
          {"table_lamp": 4, "storm_lantern": 1}),
-        ("12 hrs to burn? nope. a cough syrup then", change(Cough_Syrup=12),
-         {"table_lamp": 2, "storm_lantern": 1, "cough_syrup": 1}),
+        ("Three brass ones, and the storm took two of my sailors", change(Table_Lamp=3),
+         {"table_lamp": 3, "storm_lantern": 1}),
+        ("Make it three brass. Page two of my list says wind", change(Table_Lamp=3),
+         {"table_lamp": 3, "storm_lantern": 1}),
+        ("Three brass ones, wind is force five today", change(Table_Lamp=3),
+         {"table_lamp": 3, "storm_lantern": 1}),
     ],
 )  # fmt: skip
 def test_numbers_of_other_things_change_nothing(talk: Talk, line, decided, cart) -> None:
@@ -49,3 +53,17 @@ def test_numbers_of_other_things_change_nothing(talk: Talk, line, decided, cart)
 def test_no_need_is_no_need(talk: Talk) -> None:
     line = "no need to be short with me I will take it then yes please"
     assert talk(LAMPS, (line, {"state": "FINAL_CHECK"})).state == "FINAL_CHECK"
+
+
+@pytest.mark.parametrize(
+    ("line", "syrups"),
+    [
+        ("8 hrs to burn? nope. a cough syrup then", 1),
+        ("a cough syrup a day, and we sail for eight days", 8),
+    ],
+)
+def test_hours_that_were_told_are_no_pieces(talk: Talk, line, syrups) -> None:
+    before = ("how long does the storm lantern burn?", show("Storm Lantern"))
+    decided = order(Cough_Syrup=8)
+    cart = talk(before, (line, decided)).cart if syrups == 1 else talk((line, decided)).cart
+    assert cart == {"cough_syrup": syrups}
