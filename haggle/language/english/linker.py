@@ -193,6 +193,25 @@ def _listed(scene: Scene, at: int, state: State) -> Span | None:
     return _name(scene, at, state, run)
 
 
+def _pack(scene: Scene, at: int, state: State) -> Span | None:
+    """`five tubes`, `no set`: what goods come in, which names the only ones at hand that do."""
+    line, word = scene.line, scene.line.words[at]
+    if word.single not in CUES.packs or line.said(at + 1) in counts.OF:
+        return None
+    held = [t for t in scene.view.catalogue.things if t.id in scene.view.held]
+    found = [thing for thing in held if word.single in _singles(thing.name)]
+    beside = at + 1 < len(line.words) and bool(line.gap(at + 1) == " " and scene.is_named(at + 1))
+    if len(found) != 1 or beside or (at and line.gap(at) == " " and scene.is_named(at - 1)):
+        return None
+    return _counted(scene, at, at + 1, state, _mention(scene, at, at + 1, (found[0],)))
+
+
+@lru_cache(maxsize=4096)
+def _singles(name: str) -> frozenset[str]:
+    """The words of a name, in the singular."""
+    return frozenset(word.single for word in Line.of(name).words)
+
+
 def _holds_others(scene: Scene, at: int, run: Run) -> bool:
     """Whether a word is what other goods are asked for in: "two sacks of the late potatoes" are no
     sacks of manure."""
@@ -273,7 +292,7 @@ def _plain(scene: Scene, at: int, state: State) -> Span:
     return Span(end, state, (_mention(scene, at, end, (thing,)),) if thing else ())
 
 
-_KINDS = (_meant, _lead, _number, _verb, _listed, _guessed, _both, _sized, _such)
+_KINDS = (_meant, _lead, _number, _verb, _pack, _listed, _guessed, _both, _sized, _such)
 _NO_QUALITY = (
     CUES.common | CUES.hollow | CUES.cheap | CUES.dear | CUES.better | CUES.priced | CUES.last
 ) - CUES.sizes.keys()
