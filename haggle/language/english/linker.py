@@ -198,18 +198,12 @@ def _pack(scene: Scene, at: int, state: State) -> Span | None:
     line, word = scene.line, scene.line.words[at]
     if word.single not in CUES.packs or line.said(at + 1) in counts.OF:
         return None
-    held = [t for t in scene.view.catalogue.things if t.id in scene.view.held]
-    found = [thing for thing in held if word.single in _singles(thing.name)]
+    found = [i for i in scene.names.owners(word) if i in scene.view.held]
     beside = at + 1 < len(line.words) and bool(line.gap(at + 1) == " " and scene.is_named(at + 1))
     if len(found) != 1 or beside or (at and line.gap(at) == " " and scene.is_named(at - 1)):
         return None
-    return _counted(scene, at, at + 1, state, _mention(scene, at, at + 1, (found[0],)))
-
-
-@lru_cache(maxsize=4096)
-def _singles(name: str) -> frozenset[str]:
-    """The words of a name, in the singular."""
-    return frozenset(word.single for word in Line.of(name).words)
+    thing = scene.view.catalogue.by_id[found[0]]
+    return _counted(scene, at, at + 1, state, _mention(scene, at, at + 1, (thing,)))
 
 
 def _holds_others(scene: Scene, at: int, run: Run) -> bool:
