@@ -107,10 +107,9 @@ class Consent:
     def abuses(self) -> bool:
         """Whether the player is abusive: "bye, the dog must out" is a mere farewell."""
         lexicon = reader().lexicon
-        clauses = [words for row, asked in spoken(reader().words(self.line)) for words in row]
-        abusive = [words for words in clauses if affirmed(words, lexicon.abuse)]
+        abusive = self._saying(lexicon.abuse)
         meant = any(len(w) <= BARE or not {*lexicon.you}.isdisjoint(w) for w in abusive)
-        return bool(abusive) and (meant or not self._says(lexicon.leaving))
+        return meant or bool(abusive and not self._says(lexicon.leaving))
 
     def calls_off(self) -> bool:
         """Whether the whole order is called off, or is asked to be: `could you cancel it?`"""
@@ -125,11 +124,13 @@ class Consent:
         return bids_below_nothing(self.line)
 
     def _says(self, phrases: Collection[str], requested: bool = False) -> bool:
-        """Whether a clause says one of these phrases; in a question only what is `requested`."""
-        lexicon = reader().lexicon
+        return bool(self._saying(phrases, requested))
+
+    def _saying(self, phrases: Collection[str], requested: bool = False) -> list[list[str]]:
+        """The clauses that say one of these phrases; in a question only what is `requested`."""
+        lexicon, found = reader().lexicon, list[list[str]]()
         for clauses, is_asked in spoken(reader().words(self.line)):
             first = next((word for word in clauses[0] if word not in lexicon.leading), "")
-            counts = not is_asked or (requested and first in lexicon.requesting)
-            if counts and any(affirmed(words, phrases) for words in clauses):
-                return True
-        return False
+            if not is_asked or (requested and first in lexicon.requesting):
+                found += [words for words in clauses if affirmed(words, phrases)]
+        return found

@@ -14,7 +14,7 @@ from haggle.core.text import clean_utterance
 from haggle.trade.among import only_asked
 from haggle.trade.bidding import likely_bids, of_money, offered
 from haggle.trade.edits import numbers_in_line
-from haggle.trade.evident import gone, only_these, restored
+from haggle.trade.evident import gone, goods_of, only_these, restored
 from haggle.trade.knowledge import (
     adds,
     asks_about_goods,
@@ -55,7 +55,7 @@ def counted(session: Session, line: str, asked: CartLines) -> CartLines:
     """An order in numbers that the line gives evidence of."""
     world, cart = session.world, session.cart
     out = taken_out(session, line)
-    order = _goods_of(session, asked)
+    order = goods_of(session, asked)
     said, summed = _numbers_of(session, line, order), _summed(session, line, order)
     apart = shared_out(session, line, order)
     said |= apart
@@ -175,12 +175,6 @@ def _only_asks(line: str) -> bool:
     asks = all("?" in part for part in parts) and patterns.HOW_MANY.search(line)
     changes = wants(line) or adds(line) or puts_back(line) or patterns.SETS.search(line.casefold())
     return bool(asks and not changes)
-
-
-def _goods_of(session: Session, asked: CartLines) -> dict[str, Quantity]:
-    """The known goods of an order by id, with their numbers."""
-    items = ((session.world.recognise(name), number) for name, number in asked)
-    return {item.item_id: number for item, number in items if item}
 
 
 def _numbers_of(session: Session, line: str, order: Mapping[str, Quantity]) -> dict[str, int]:

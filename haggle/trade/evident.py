@@ -7,7 +7,7 @@ cart before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise, takewhile
 
 from haggle.core.text import clean_utterance
@@ -34,7 +34,7 @@ from haggle.trade.prompting import noted_cart
 from haggle.trade.session import Session
 from haggle.trade.shared_out import shared_out
 from haggle.trade.wanted import name_stems, put_back, ruled_out, said_stems
-from haggle.trade.wire import UNLISTED, CartLines
+from haggle.trade.wire import UNLISTED, CartLines, Quantity
 from haggle.trade.world import World
 
 BRIEF = 6  # words of a sentence that swaps goods for their like
@@ -171,7 +171,7 @@ def evident_lines(session: Session, line: str, asked: CartLines) -> CartLines:
     world, cart, evident = session.world, session.cart, evident_goods(session, line)
     ids = [item_id(world, name) for name, _ in asked]
     numbers = [number if isinstance(number, int) else 0 for _, number in asked]
-    evident |= shared_out(session, line, dict(_known(ids, numbers))).keys()
+    evident |= shared_out(session, line, goods_of(session, asked)).keys()
     changed = takes_all(line) and not puts_back(line)
     return tuple(
         told
@@ -180,8 +180,10 @@ def evident_lines(session: Session, line: str, asked: CartLines) -> CartLines:
     )
 
 
-def _known(ids: Sequence[str | None], numbers: Sequence[int]) -> Iterator[tuple[str, int]]:
-    return ((i, number) for i, number in zip(ids, numbers, strict=True) if i is not None)
+def goods_of(session: Session, asked: CartLines) -> dict[str, Quantity]:
+    """The known goods of an order by id, with their numbers."""
+    items = ((session.world.recognise(name), number) for name, number in asked)
+    return {item.item_id: number for item, number in items if item}
 
 
 def _is_less(cart: Cart, item: str, number: int, *, as_many: bool) -> bool:

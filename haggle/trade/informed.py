@@ -87,14 +87,17 @@ def _introducing(session: Session, line: str, resolved: Resolved) -> list[Note]:
     if state.payload != "show" or len(goods) > MOST or asks_what_it_costs(line):
         return []
     near, currency = session.linker.nearness, session.world.currency
-    past = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
-    told = []
+    past, told = _told_lately(session), []
     for item in goods:
         meant = nearest(item, line, near, currency=currency, heard=past.__contains__)[1]
         text = next((t for t in (meant, described(item, currency)) if t and t not in past), "")
         if text:
             told.append(Note("told", text if len(goods) == 1 else f"{item.item_name}: {text}"))
     return told
+
+
+def _told_lately(session: Session) -> str:
+    return " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
 
 
 def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, ...]) -> list[Note]:
@@ -104,10 +107,7 @@ def knowledge_notes(session: Session, line: str, state: str, shown: tuple[str, .
     talks = answering.payload == "show" or answering.transparent
     if not (talks or answering.payload in ("cart", "bid")):
         return []
-    past = " ".join(exchange.outcome for exchange in session.exchanges[-RECENT:])
-
-    def heard(text: str) -> bool:
-        return text in past
+    heard = _told_lately(session).__contains__
 
     needed = tells_a_need(line) and not refers_back(line)
     if len(shown) > 1 and needed and not session.named(line):
@@ -234,11 +234,8 @@ def _asked_about(session: Session, line: str, shown: tuple[str, ...]) -> list[It
     if not compares(line) and (one := one_of_those(session, line)):
         return one
     chosen = answer if of_kind(session, line) else []
-    both = (
-        named
-        if len(named) == MOST and not tells_a_need(line)
-        else [item for item in answer if item in named]
-    )
+    alone = len(named) == MOST and not tells_a_need(line)
+    both = named if alone else [item for item in answer if item in named]
     choices = (chosen, both, named, answer, view[:2])
     if compares(line) and len(answer or view) > 1:
         return (answer or view)[:MOST]

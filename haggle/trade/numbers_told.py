@@ -78,6 +78,12 @@ def _is_brief(clause: str, name: int) -> bool:
     return not tells and len(clause) - name <= BRIEF
 
 
+def tells_a_change(line: str) -> bool:
+    """Whether a line has words of shares or of a change: "two each", "up by two"."""
+    words = set(_WORD.findall(clean_utterance(line).casefold()))
+    return not words.isdisjoint(CUES.by | CUES.shared | CUES.each | CUES.twice)
+
+
 def only_tells(line: str) -> bool:
     """Whether words complain of a number, or tell of other goods than those that are ordered: "I
     have five ropes at home"."""
@@ -103,11 +109,9 @@ def _listed(session: Session, line: str) -> dict[str, int]:
     """The numbers of goods where a line tells each of two or more in full: "two cartridges with the
     one fan"; none where any word may tell of a change."""
     mentions = session.read(line).mentions
-    words = set(_WORD.findall(clean_utterance(line).casefold()))
     sure = [m for m in mentions if len(m.candidates) == 1 and m.quantity and not m.guessed]
     ids = {m.candidates[0].id for m in sure}
-    changes = words & (CUES.by | CUES.shared | CUES.each | CUES.twice)
-    told = changes or removes(line) or only_tells(line)
+    told = tells_a_change(line) or removes(line) or only_tells(line)
     if told or len(ids) < 2 or len(sure) < len(mentions) or len(ids) < len(sure):
         return {}
     return {m.candidates[0].id: m.quantity for m in sure if m.quantity}

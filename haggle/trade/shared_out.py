@@ -7,13 +7,12 @@ descriptions tell them apart, or else nearness in meaning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Set
 
 from haggle.core.text import clean_utterance
 from haggle.trade.knowledge import adds, asks_what_it_costs, does_not_want, puts_back, whole_number
 from haggle.trade.language import CUES, patterns
-from haggle.trade.numbers_told import is_denied, numbers_heard, of_time, only_tells
+from haggle.trade.numbers_told import is_denied, numbers_heard, of_time, only_tells, tells_a_change
 from haggle.trade.session import Session
 from haggle.trade.telling import in_full
 from haggle.trade.wanted import goods_stems, name_stems, ruled_out, telling
@@ -22,8 +21,6 @@ from haggle.trade.wire import Quantity
 NAMED = 2  # what a word of a name is worth; one of a description is 1
 NEAR = 0.3  # nearness from which words may mean goods
 APART = 0.1  # how much less near all others must be
-
-_WORD = re.compile(r"[a-z]+")
 
 
 def shared_out(session: Session, line: str, order: Mapping[str, Quantity]) -> dict[str, int]:
@@ -35,15 +32,16 @@ def shared_out(session: Session, line: str, order: Mapping[str, Quantity]) -> di
     if adds(line) or puts_back(line) or does_not_want(line) or asks_what_it_costs(line):
         return {}
     changed = {i: n for i, n in order.items() if session.cart.get(i) != n} or order
-    goods = {*order, *session.cart} - ruled_out(session.world, line)
+    out = ruled_out(session.world, line)
+    goods = [item for item in {**order, **session.cart} if item not in out]
     told, found = _counts(line, numbers_heard(session) | of_time(line)), dict[str, int]()
     for number, words, clause in told:
-        item = _meant(session, words, [i for i in goods if i not in found], changed)
+        left = [item for item in goods if item not in found]
+        item = _meant(session, words, left, changed)
         if item and item not in changed and not _only_describes(session, clause, item):
             return {}  # "and the storm took two of my men"
-        left = goods - found.keys()
-        if not item and len(told) == len(goods) and len(left) == 1 and left <= changed.keys():
-            (item,) = left  # "two of the green, and one stinky"
+        if not item and len(told) == len(goods) and len(left) == 1 and left[0] in changed:
+            item = left[0]  # "two of the green, and one stinky"
         if not item:
             return {}
         found[item] = number
@@ -55,8 +53,9 @@ def shared_out(session: Session, line: str, order: Mapping[str, Quantity]) -> di
 
 def _only_describes(session: Session, clause: str, item: str) -> bool:
     """Whether a clause has no telling words but such as name or describe a good."""
-    for mention in session.read(clause).mentions:
-        clause = clause.replace(session.read(clause).line[mention.start : mention.end], " ")
+    reading = session.read(clause)
+    for mention in reading.mentions:
+        clause = clause.replace(reading.line[mention.start : mention.end], " ")
     known = goods_stems(session.world)[0].get(item, frozenset())
     packs = telling(" ".join(CUES.packs))
     return telling(clause) <= known | packs
@@ -70,14 +69,13 @@ def _counts(line: str, heard: Set[int]) -> list[tuple[int, str, str]]:
         counts = [match for match in patterns.COUNT.finditer(clause) if match[1]]
         numbers = [whole_number(match[1]) for match in counts]
         if counts and not {*numbers} <= heard:
-            changes = {*_WORD.findall(clause)} & (CUES.by | CUES.shared | CUES.each | CUES.twice)
             around = clause[counts[0].end() :], clause[: counts[0].start()]
             of_that = before if patterns.OF_THAT.search(clause) else ""
             words = next(filter(telling, (*around, of_that)), "")
-            told = is_denied(clause[: counts[0].start()]) or only_tells(clause)
-            if len(counts) > 1 or changes or "?" in clause or told or not words:
+            told = is_denied(around[1]) or only_tells(clause) or tells_a_change(clause)
+            if len(counts) > 1 or "?" in clause or told or not words:
                 return []
-            bare = clause[: counts[0].start()] + clause[counts[0].end() :]
+            bare = around[1] + around[0]
             found.append((numbers[0], words, bare))
         before = clause
     return found

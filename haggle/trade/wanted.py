@@ -130,9 +130,8 @@ def _wanted(text: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     last: set[str] = set()
     for clause in patterns.CLAUSE_OF_REFUSAL.split(text):
         words = _WORD.findall(clause)
-        if patterns.OF_THOSE_TOLD.search(clause) and patterns.TAKING.search(
-            clause
-        ):  # "I cannot come without jam, so six of that"
+        takes = patterns.OF_THOSE_TOLD.search(clause) and patterns.TAKING.search(clause)
+        if takes:  # "I cannot come without jam, so add six of that"
             refused -= last
             said |= last
         at = next((n for n in range(len(words)) if _rules_out(words, n)), len(words))

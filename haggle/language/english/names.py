@@ -111,9 +111,12 @@ class Names:
 
     def owners_of_pair(self, word: Word, following: Word) -> list[str]:
         """Ids of the things in whose names the two words stand side by side."""
-        pair = word.single, following.single.removesuffix("ed")  # "the five-fingered gloves"
-        owners = self._owners.get("".join(pair), ())
-        return [i for i in owners if pair in pairwise(self._words[i])]
+        for last in (following.single, following.single.removesuffix("ed")):  # "five-fingered"
+            pair = word.single, last
+            owners = self._owners.get("".join(pair), ())
+            if found := [i for i in owners if pair in pairwise(self._words[i])]:
+                return found
+        return []
 
     def is_whole(self, thing_id: str, said: Collection[str]) -> bool:
         """Whether the words said (in the singular) are all that a name has."""

@@ -380,38 +380,3 @@ def test_what_sly_players_made_of_the_lexicon_sells_nothing(line, again):
     assert read_answer(line, ORDER, again=again).verdict != "affirms"
     judge = load_judge("auto")
     assert judge is None or read_answer(line, ORDER, judge, again=again).verdict != "affirms"
-
-
-@pytest.mark.parametrize(
-    ("line", "verdict"),
-    [
-        ("*sighs, doffs the hat* Yes.", "affirms"),
-        ("Yes, nothing is forgotten.", "affirms"),
-        ("Yes, and let the pact be sealed!", "affirms"),
-        ("Yes. *puts my wallet back*", "open"),
-        ("Yes. *takes his purse*", "open"),
-        ("ok *the merchant nods*", "open"),
-        ("ok *his heart*", "open"),
-        ("nothing is forgotten", "open"),
-        ("fine, ano thanks", "open"),
-        ("ja ja, sure", "open"),
-        ("let the contract be struck", "open"),
-    ],
-)
-def test_what_a_hat_and_a_purse_say(line, verdict):
-    assert Consent(line).answer(ORDER).verdict == verdict
-
-
-@pytest.mark.parametrize(
-    ("line", "abusive"),
-    [
-        ("bye, the dog must go out", False),
-        ("Now I go to the train.", False),
-        ("goodbye, you filthy swindler", True),
-        ("Bye, thief!", True),
-        ("Go to blazes!", True),
-    ],
-)
-def test_a_farewell_with_a_dog_in_it_is_no_abuse(line, abusive):
-    said = Consent(line)
-    assert said.abuses() == abusive and said.leaves()

@@ -1,4 +1,4 @@
-"""What goods come in names them where they are the only ones at hand that come so."""
+"""What goods come in, and numbers in their names: "five tubes", "the five-fingered gloves"."""
 
 from __future__ import annotations
 
@@ -38,3 +38,18 @@ SHOP = World(
 )  # fmt: skip
 def test_a_pack_names_the_only_goods_at_hand_that_come_so(line, cart, read):
     assert linked_line(English().read(line, SHOP.view(cart, ()))) == read
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("the five-fingered gloves", "the five-fingered gloves {Five-Finger Gloves}"),
+        ("the five-finger gloves", "the five-finger gloves {Five-Finger Gloves}"),
+        ("a three-legged stool", "a three-legged stool {Three-Legged Stool}"),
+    ],
+)
+def test_a_number_of_a_name_may_stand_in_another_form(line, read):
+    names = ["Five-Finger Gloves", "Three-Finger Gloves", "Three-Legged Stool", "Milking Stool"]
+    goods = [Item(item_id=name, item_name=name, price=9, quantity=9) for name in names]
+    shop = SHOP.model_copy(update={"items": goods})
+    assert linked_line(English().read(line, shop.view((), ()))) == read
